@@ -1,0 +1,82 @@
+# Every target sets up what it needs, from nothing but python3, a C compiler, git and make.
+# PYTHON chooses the interpreter: `make test PYTHON=python3.13`. ARGS goes to pytest, the benchmarks or compat.
+
+PYTHON ?= python3
+ARGS ?=
+
+# The default python3 lives in .venv, any other in .venv-<tag>; <tag> also names its debug build.
+default := $(shell python3 -c 'import sys, os; print(os.path.realpath(sys.executable))')
+chosen := $(shell $(PYTHON) -c 'import sys, os; print(os.path.realpath(sys.executable), sys.implementation.cache_tag + sys.abiflags)')
+tag := $(word 2,$(chosen))
+ifeq ($(tag),)
+$(error $(PYTHON) does not run)
+endif
+venv := $(if $(filter $(default),$(firstword $(chosen))),.venv,.venv-$(tag))
+python := $(venv)/bin/python
+debug_package := $(CURDIR)/build/debug-$(tag)
+
+# -P keeps the folder we stand in out of sys.path: a test sees exactly the build it is run on.
+release_run = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR) $(python)
+debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
+# pytest's exit 5, "no test collected", is no failure
+pytest = -m pytest $(ARGS) || test $$? -eq 5
+
+.PHONY: help venv build debug demo test test-release test-debug stress bench compat check format docs clean
+.NOTPARALLEL:
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+venv:
+	@$(PYTHON) tools/venv.py $(venv) test dev liburing?
+
+build: venv  ## the release build, in place
+	@$(python) setup.py --quiet build_ext --inplace
+
+debug: venv  ## the debug build, a package of its own in build/debug-<tag>
+	@URINGLOOP_BUILD=debug $(python) setup.py --quiet build
+
+demo: build  ## a real echo server under load, on uringloop, asyncio and uvloop: half a minute
+	@$(PYTHON) tools/venv.py $(venv) bench?
+	@$(release_run) examples/demo.py $(ARGS)
+
+test: test-release test-debug  ## the test suite, on the release build and on the debug build
+
+test-release: build
+	@echo "== $(tag), release build"
+	@$(release_run) $(pytest)
+
+test-debug: debug
+	@echo "== $(tag), debug build"
+	@$(debug_run) $(pytest)
+
+stress: build debug  ## the long tests, on both builds
+	@$(release_run) -m pytest -m stress tests/stress $(ARGS)
+	@$(debug_run) -m pytest -m stress tests/stress $(ARGS)
+
+bench: build  ## every loop that can be installed here, interleaved: ARGS=--help
+	@$(PYTHON) tools/venv.py $(venv) bench?
+	@$(release_run) -m benchmarks $(ARGS)
+
+compat: build  ## CPython's own suite, the peers' suites, real applications
+	@$(PYTHON) tools/venv.py $(venv) compat
+	@$(release_run) -m compat $(ARGS)
+
+check: build  ## style, types, stubs, news fragments, layers and sizes
+	$(venv)/bin/ruff check
+	$(venv)/bin/ruff format --check
+	$(venv)/bin/mypy
+	$(release_run) tools/stubtest.py
+	$(venv)/bin/towncrier build --draft --version next > /dev/null
+	$(release_run) -m pytest -q tests/meta
+
+format: venv  ## lets ruff rewrite what it can
+	$(venv)/bin/ruff check --fix-only
+	$(venv)/bin/ruff format
+
+docs: build  ## the documentation's examples, run
+	$(release_run) -m pytest -q --doctest-glob='*.md' README.md docs
+
+clean:  ## removes builds and environments
+	rm -rf build dist .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find uringloop tests -name '*.so' -delete -o -name __pycache__ -prune -exec rm -rf {} +
