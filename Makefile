@@ -5,13 +5,12 @@ PYTHON ?= python3
 ARGS ?=
 
 # The default python3 lives in .venv, any other in .venv-<tag>; <tag> also names its debug build.
-default := $(shell python3 -c 'import sys, os; print(os.path.realpath(sys.executable))')
-chosen := $(shell $(PYTHON) -c 'import sys, os; print(os.path.realpath(sys.executable), sys.implementation.cache_tag + sys.abiflags)')
-tag := $(word 2,$(chosen))
-ifeq ($(tag),)
-$(error $(PYTHON) does not run)
+chosen := $(shell $(PYTHON) tools/venv.py where)
+ifeq ($(chosen),)
+$(error $(PYTHON) can not be used: choose another with PYTHON=...)
 endif
-venv := $(if $(filter $(default),$(firstword $(chosen))),.venv,.venv-$(tag))
+venv := $(firstword $(chosen))
+tag := $(lastword $(chosen))
 python := $(venv)/bin/python
 debug_package := $(CURDIR)/build/debug-$(tag)
 

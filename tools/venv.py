@@ -1,6 +1,7 @@
 """Makes a virtual environment and keeps it at what pyproject.toml asks for.
 
-    python3 tools/venv.py .venv-cp313 test dev liburing?
+    python3 tools/venv.py .venv-cpython-313 test dev liburing?
+    python3 tools/venv.py where     prints which environment belongs to this interpreter, and the tag of its builds
 
 A name is an optional-dependencies group of pyproject.toml. With a question mark, what can't be had here (no wheel for this
 Python or this C library) is named and left out. Does nothing, in a few milliseconds, when nothing has changed.
@@ -12,10 +13,34 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
+if sys.version_info < (3, 11):
+    sys.exit(f"uringloop needs Python 3.11 or later; this is {sys.version.split()[0]}: choose one with PYTHON=...")
+
+import tomllib
+
 PROJECT = Path(__file__).resolve().parent.parent
+BASE = os.path.realpath(sys.executable)
+TAG = f"{sys.implementation.cache_tag}{sys.abiflags}"
+
+
+def installed_in(venv: Path) -> dict[str, str]:
+    """What the environment holds, by group, and under "python" the interpreter it was made of; empty if unusable."""
+    try:
+        installed: dict[str, str] = json.loads((venv / "installed.json").read_text())
+        return installed if os.access(venv / "bin/python", os.X_OK) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def where() -> Path:
+    """`.venv` for the python3 of PATH, `.venv-<tag>` for others, also if another machine or chroot has made `.venv`."""
+    default = subprocess.run(
+        ["python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))"], capture_output=True, text=True
+    ).stdout.strip()
+    ours = installed_in(Path(".venv")).get("python", BASE) == BASE
+    return Path(".venv" if default == BASE and ours else f".venv-{TAG}")
 
 
 def requirements(group: str, groups: dict[str, list[str]]) -> list[str]:
@@ -32,7 +57,7 @@ def requirements(group: str, groups: dict[str, list[str]]) -> list[str]:
 
 
 def pip(venv: Path, *arguments: str) -> bool:
-    command = [str(venv / "bin/python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    command = [str(venv / "bin/python"), "-m", "pip", "-qq", "--disable-pip-version-check"]
     return subprocess.run([*command, *arguments]).returncode == 0
 
 
@@ -41,31 +66,26 @@ def create(venv: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
     site = next((venv / "lib").glob("python*/site-packages"))
     (site / "uringloop-source.pth").write_text(f"{PROJECT}\n")  # `import uringloop` works from everywhere
-    pip(venv, "install", "--upgrade", "pip")
 
 
 def install_optional(venv: Path, name: str, wanted: list[str]) -> None:
     """All at once, else one by one; wheels only, so that no other language's compiler is ever called for."""
     options = ["install", "--only-binary=:all:"]
-    if pip(venv, *options, "--no-input", "-qq", *wanted):
+    if pip(venv, *options, *wanted):
         return
     for requirement in wanted:
-        if not pip(venv, *options, "-qq", requirement):
+        if not pip(venv, *options, requirement):
             print(f"{venv}: {name}: no wheel of {requirement!r} for this Python: left out", flush=True)
 
 
 def main(venv: Path, names: list[str]) -> None:
     groups = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     stamp = venv / "installed.json"
-    base = os.path.realpath(sys.executable)
-    try:
-        installed = json.loads(stamp.read_text())
-        usable = installed.pop("python") == base and os.access(venv / "bin/python", os.X_OK)
-    except (OSError, ValueError, KeyError):
-        installed, usable = {}, False
-    if not usable:
+    installed = installed_in(venv)
+    if installed.get("python") != BASE:
         create(venv)
-        installed = {}
+        installed = {"python": BASE}
+        stamp.write_text(json.dumps(installed))
     for name in names:
         wanted = requirements(name.rstrip("?"), groups)
         digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
@@ -77,9 +97,11 @@ def main(venv: Path, names: list[str]) -> None:
         elif not pip(venv, "install", "--upgrade", *wanted):
             sys.exit(f"{venv}: pip could not install the {name!r} requirements of pyproject.toml")
         installed[name.rstrip("?")] = digest
-        stamp.write_text(json.dumps({"python": base, **installed}))
-    stamp.write_text(json.dumps({"python": base, **installed}))
+        stamp.write_text(json.dumps(installed))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    if sys.argv[1:] == ["where"]:
+        print(where(), TAG)
+    else:
+        main(Path(sys.argv[1]), sys.argv[2:])
