@@ -1,10 +1,11 @@
 """Makes a virtual environment and keeps it at what pyproject.toml asks for.
 
-    python3 tools/venv.py .venv-cpython-313 test dev liburing?
-    python3 tools/venv.py where     prints which environment belongs to this interpreter, and the tag of its builds
+    python3 tools/venv.py .venv-cpython-313 build-system test liburing?
+    python3 tools/venv.py where     which environment is this interpreter's, and the tag of its builds
 
-A name is an optional-dependencies group of pyproject.toml. With a question mark, what can't be had here (no wheel for this
-Python or this C library) is named and left out. Does nothing, in a few milliseconds, when nothing has changed.
+A name is an optional-dependencies group of pyproject.toml, or build-system for what compiles the project.
+With a question mark, what can't be had here (no wheel for this Python or C library) is named and left out.
+Takes a few milliseconds when nothing has changed.
 """
 
 import hashlib
@@ -15,10 +16,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-if sys.version_info < (3, 11):
-    sys.exit(f"uringloop needs Python 3.11 or later; this is {sys.version.split()[0]}: choose one with PYTHON=...")
-
-import tomllib
+try:
+    import tomllib
+except ImportError:
+    sys.exit(
+        f"uringloop needs Python 3.11 or later, this is {sys.version.split()[0]}: choose one with PYTHON="
+    )
 
 PROJECT = Path(__file__).resolve().parent.parent
 BASE = os.path.realpath(sys.executable)
@@ -26,7 +29,7 @@ TAG = f"{sys.implementation.cache_tag}{sys.abiflags}"
 
 
 def installed_in(venv: Path) -> dict[str, str]:
-    """What the environment holds, by group, and under "python" the interpreter it was made of; empty if unusable."""
+    """What the environment holds, by group, and its interpreter under "python"; empty if unusable."""
     try:
         installed: dict[str, str] = json.loads((venv / "installed.json").read_text())
         return installed if os.access(venv / "bin/python", os.X_OK) else {}
@@ -35,10 +38,9 @@ def installed_in(venv: Path) -> dict[str, str]:
 
 
 def where() -> Path:
-    """`.venv` for the python3 of PATH, `.venv-<tag>` for others, also if another machine or chroot has made `.venv`."""
-    default = subprocess.run(
-        ["python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))"], capture_output=True, text=True
-    ).stdout.strip()
+    """`.venv` for the python3 of PATH, `.venv-<tag>` for others, or where another's python3 came first."""
+    show = "import os, sys; print(os.path.realpath(sys.executable))"
+    default = subprocess.run(["python3", "-c", show], capture_output=True, text=True).stdout.strip()
     ours = installed_in(Path(".venv")).get("python", BASE) == BASE
     return Path(".venv" if default == BASE and ours else f".venv-{TAG}")
 
@@ -79,7 +81,9 @@ def install_optional(venv: Path, name: str, wanted: list[str]) -> None:
 
 
 def main(venv: Path, names: list[str]) -> None:
-    groups = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    groups = pyproject["project"]["optional-dependencies"]
+    groups["build-system"] = pyproject["build-system"]["requires"]
     stamp = venv / "installed.json"
     installed = installed_in(venv)
     if installed.get("python") != BASE:
