@@ -1,0 +1,74 @@
+"""The command line: `python -m compat [SUITE ...] [--loop NAME]`. Exit code 1 when something differs unexpectedly."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from compat import control, expectations, loops, report, verdict
+from compat.runner import Options, Outcome, Results, run_suite
+
+SUITES = ("cpython",)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m compat", description="Run other people's test suites on an event loop.")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"one of: {', '.join(SUITES)} (default: all)")
+    parser.add_argument("--loop", default="uringloop", help=f"{', '.join(loops.NAMED)} or module:function")
+    parser.add_argument("--debug", action="store_true", help="asyncio's debug mode, on both loops")
+    parser.add_argument("--tiny", action="store_true", help="the smallest ring and pools (URINGLOOP_TINY=1)")
+    parser.add_argument("-k", dest="pattern", help="only tests whose name contains this (shell pattern)")
+    parser.add_argument("--modules", nargs="+", help="only these modules of the suites")
+    parser.add_argument("--jobs", type=int, default=1, help="test processes at a time")
+    parser.add_argument("--fresh-control", action="store_true", help="run the control again, even if it is on record")
+    parser.add_argument("-v", "--verbose", action="store_true", help="every test as it ends, and tracebacks")
+    parser.add_argument("--json", type=Path, help="write every outcome to this file")
+    return parser.parse_args()
+
+
+def _run(suite_name: str, suite: Any, arguments: argparse.Namespace) -> verdict.Verdict:
+    modes = tuple(mode for mode in ("debug", "tiny") if getattr(arguments, mode))
+    known = expectations.load(suite_name, arguments.loop, set(modes))
+    modules = [module for module in suite.modules() if not arguments.modules or module in arguments.modules]
+
+    def progress(test: str, outcome: Outcome) -> None:
+        if arguments.verbose:
+            print(f"{outcome.status:8} {outcome.seconds:7.2f} s  {test}", flush=True)
+
+    def run(loop: str, exclude: tuple[str, ...]) -> Results:
+        options = Options(loop, arguments.debug, arguments.tiny, arguments.pattern, exclude)
+        return run_suite(suite_name, suite, modules, options, arguments.jobs, progress)
+
+    whole = not (arguments.pattern or arguments.modules)
+    reference = control.results(suite_name, arguments.debug, arguments.fresh_control, arguments.pattern, modules,
+                                lambda: run(loops.STOCK, ()))
+    exclude = known.internal_patterns() if arguments.loop != loops.STOCK else ()
+    candidate = run(arguments.loop, exclude) if arguments.loop != loops.STOCK else reference
+    return verdict.judge(suite_name, suite.TITLE, arguments.loop, modes, reference, candidate, known, whole)
+
+
+def main() -> int:
+    arguments = _arguments()
+    verdicts = []
+    incomplete = False
+    for suite_name in arguments.suites or SUITES:
+        if suite_name not in SUITES:
+            raise SystemExit(f"no suite is called {suite_name!r}: {', '.join(SUITES)}")
+        suite = importlib.import_module(f"compat.suites.{suite_name}")
+        if (reason := suite.missing()) is not None:
+            print(f"{suite_name}: cannot run: {reason}", file=sys.stderr)
+            incomplete = True
+            continue
+        judged = _run(suite_name, suite, arguments)
+        report.print_verdict(judged, arguments.verbose)
+        verdicts.append(judged)
+    if arguments.json:
+        report.write_json(arguments.json, verdicts)
+    return 1 if incomplete or any(judged.failed() for judged in verdicts) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Makes a chosen loop the one that asyncio's own entry points hand out, in a test process. Never used in a program.
+
+The stock names (`SelectorEventLoop`, `EventLoop`, `new_event_loop` through the default policy) are redirected, because
+suites written for asyncio make their loops by those names. `BaseEventLoop`, `BaseSelectorEventLoop` and the `asyncio.*`
+submodules stay as they are: a test that goes there is a test of the stock loop's inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.unix_events
+from typing import Any
+
+from compat import loops
+
+
+class LoopCount:
+    """How many loops the candidate's factory has made in this process: tells which tests used the candidate at all."""
+
+    made = 0
+
+
+class _CandidateType(type):
+    """`isinstance(loop, asyncio.SelectorEventLoop)` must stay true of the loops the redirected name makes."""
+
+    candidate: type = object
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.candidate)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.candidate)
+
+
+def _candidate_class(make: loops.LoopFactory) -> type:
+    """A class whose call returns what `make` returns.
+
+    Not a subclass of the loop: that would give it a `__dict__`, and hide that a loop without one breaks programs.
+    """
+
+    class SelectorEventLoop(metaclass=_CandidateType):
+        def __new__(cls, selector: Any = None) -> Any:
+            # the tests that insist on one selector choose the stock loop's way to sleep, which no other loop has
+            LoopCount.made += 1
+            return make()
+
+    probe = make()
+    _CandidateType.candidate = type(probe)
+    probe.close()
+    return SelectorEventLoop
+
+
+def install(name: str) -> None:
+    """Redirect asyncio's own names to the loop called `name`; nothing happens for the stock loop."""
+    if name == loops.STOCK:
+        return
+    candidate = _candidate_class(loops.factory(name))
+    unix_events: Any = asyncio.unix_events
+    # the default policy and not a policy of ours: suites call set_event_loop_policy(None) after every test
+    policy = getattr(unix_events, "_DefaultEventLoopPolicy", None) or unix_events._UnixDefaultEventLoopPolicy
+    policy._loop_factory = candidate
+    namespace: Any = asyncio
+    namespace.SelectorEventLoop = candidate
+    if hasattr(asyncio, "EventLoop"):
+        namespace.EventLoop = candidate

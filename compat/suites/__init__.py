@@ -1,0 +1,1 @@
+"""One file a suite: which modules it has, how a test process loads one of them."""
