@@ -1,0 +1,29 @@
+"""The demo compares what starts, and names what does not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+DEMO = Path(__file__).resolve().parents[2] / "examples/demo.py"
+
+
+def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(DEMO), "--seconds", "1", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_compares_the_loops_that_start_and_names_the_others() -> None:
+    run = run_demo("--loops", "asyncio,no_such_loop")
+    assert run.returncode == 0, run.stderr
+    assert "no_such_loop is not compared" in run.stdout
+    assert "No module named 'no_such_loop'" in run.stdout
+    assert run.stdout.count("1.00 x asyncio") == 2
+
+
+def test_fails_when_the_server_on_uringloop_does_not_start(tmp_path: Path) -> None:
+    broken = tmp_path / "broken_demo.py"
+    broken.write_text(DEMO.read_text().replace("module.new_event_loop", "None.no_factory"))
+    command = [sys.executable, str(broken), "--loops", "uringloop"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1, run.stderr
+    assert "uringloop is not compared" in run.stdout
