@@ -27,7 +27,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 venv:
-	@$(PYTHON) tools/venv.py $(venv) test dev liburing?
+	@$(PYTHON) tools/venv.py $(venv) build-system test liburing?
 
 build: venv  ## the release build, in place
 	@$(python) setup.py --quiet build_ext --inplace
@@ -62,6 +62,7 @@ compat: build  ## CPython's own suite, the peers' suites, real applications
 	@$(release_run) -m compat $(ARGS)
 
 check: build  ## style, types, stubs, news fragments, layers and sizes
+	@$(PYTHON) tools/venv.py $(venv) dev
 	$(venv)/bin/ruff check
 	$(venv)/bin/ruff format --check
 	$(venv)/bin/mypy
@@ -70,12 +71,13 @@ check: build  ## style, types, stubs, news fragments, layers and sizes
 	$(release_run) -m pytest -q tests/meta
 
 format: venv  ## lets ruff rewrite what it can
+	@$(PYTHON) tools/venv.py $(venv) dev
 	$(venv)/bin/ruff check --fix-only
 	$(venv)/bin/ruff format
 
-docs: build  ## the documentation's examples, run
-	$(release_run) -m pytest -q --doctest-glob='*.md' README.md docs
+docs: build  ## the pages: links, commands and code blocks are right
+	@$(release_run) -m pytest -q tests/meta/test_docs.py
 
 clean:  ## removes builds and environments
-	rm -rf build dist .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist *.egg-info .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find uringloop tests -name '*.so' -delete -o -name __pycache__ -prune -exec rm -rf {} +

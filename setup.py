@@ -1,11 +1,14 @@
 """Compiles every uringloop/**/*.pyx into an extension module of its own; all else is in pyproject.toml.
 
-    python setup.py build_ext --inplace            release build, next to the sources (the ABI tag is in the name)
+    python setup.py build_ext --inplace            release build, beside the sources, its names carry the tag
     URINGLOOP_BUILD=debug python setup.py build    debug build, a complete package in build/debug-<tag>/
 
-Both kinds, and every Python, share the generated C in build/cython. Set URINGLOOP_WERROR=1 to make warnings errors.
+Both kinds, and every Python, share the generated C in build/cython-*.
+With URINGLOOP_WERROR=1 warnings are errors.
 """
 
+import fcntl
+import hashlib
 import os
 import sys
 import sysconfig
@@ -30,34 +33,38 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
+    "auto_pickle": False,  # nothing of the core can be pickled, and methods that say so are code too
     "binding": True,  # real signatures and tracebacks for what Python sees
     "embedsignature": False,  # the .pyi stubs say it, and stubtest holds them to it
 }
 
-# Hidden visibility: only the init function of a module is exported; modules reach each other through capsules.
-# no-strict-aliasing: memory shared with the kernel, sockaddr and cmsg are read through casts; the cost is not measurable.
+# Hidden visibility: only a module's init function is exported; modules reach each other through capsules.
+# no-strict-aliasing: memory shared with the kernel, sockaddr and cmsg are read through casts.
 # no-plt: calls into the interpreter go through the GOT directly, one jump less each.
 COMPILE = ["-fvisibility=hidden", "-fno-strict-aliasing", "-fno-plt", "-Wall"]
 COMPILE += ["-O1", "-g", "-UNDEBUG"] if DEBUG else ["-O3", "-g0"]
-# Generated code may hold helpers that go unused; CPython's own headers warn of their deprecated parts.
-COMPILE += ["-Wno-unused-function", "-Wno-deprecated-declarations", "-Werror"] if WERROR else []
+# Generated code is left with unused names where assertions are off.
+COMPILE += ["-Wno-unused-function", "-Wno-unused-variable"]
+# CPython's own headers warn of their deprecated parts.
+COMPILE += ["-Wno-deprecated-declarations", "-Werror"] if WERROR else []
 MACROS = [("URINGLOOP_DEBUG", "1" if DEBUG else "0")]
 MACROS += [] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")]
 
 
 def extensions() -> list[Extension]:
     headers = sorted(glob("uringloop/**/*.h", recursive=True))
-    modules = {path.removesuffix(".pyx").replace("/", "."): path for path in glob("uringloop/**/*.pyx", recursive=True)}
+    sources = sorted(glob("uringloop/**/*.pyx", recursive=True))
+    modules = {source.removesuffix(".pyx").replace("/", "."): source for source in sources}
     return [
         Extension(
             name,
-            [path],
+            [source],
             include_dirs=["uringloop/_core"],
             define_macros=MACROS,
             extra_compile_args=COMPILE,
             depends=[*headers, "setup.py"],
         )
-        for name, path in sorted(modules.items())
+        for name, source in modules.items()
         if DEBUG or name not in DEBUG_ONLY
     ]
 
@@ -72,14 +79,21 @@ class Build(build):
 
 class BuildExt(build_ext):
     def finalize_options(self) -> None:
+        import Cython
         from Cython.Build import cythonize
+
+        # Two builds at a time, of two Pythons say, would write the same C files: until this process ends.
+        os.makedirs("build", exist_ok=True)
+        self.lock = open("build/lock", "w")  # noqa: SIM115
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
 
         if self.parallel is None:
             self.parallel = JOBS
+        # Cython sees when a source is newer, not when it is another Cython or has other directives.
+        made_with = hashlib.sha256(repr(DIRECTIVES).encode()).hexdigest()[:8]
         self.distribution.ext_modules = cythonize(
             self.distribution.ext_modules,
-            build_dir="build/cython",
-            include_path=["uringloop/_core"],
+            build_dir=f"build/cython-{Cython.__version__}-{made_with}",
             compiler_directives=DIRECTIVES,
             nthreads=JOBS,
         )
@@ -87,18 +101,18 @@ class BuildExt(build_ext):
 
 
 class BuildPy(build_py):
-    """Also drops from the built copy what has left the source tree, so that no test and no wheel finds it there."""
+    """Drops from the built copy what has left the source tree, so that no test or wheel finds it there."""
 
     def run(self) -> None:
         super().run()
         if self.editable_mode:
             return
         suffix = sysconfig.get_config_var("EXT_SUFFIX")
-        compiled = {f"{extension.name.replace('.', '/')}{suffix}" for extension in self.distribution.ext_modules}
-        built = Path(self.build_lib)
-        for path in built.glob("uringloop/**/*"):
-            name = path.relative_to(built)
-            if path.is_file() and "__pycache__" not in name.parts and not name.exists() and str(name) not in compiled:
+        expected = {Path(module.name.replace(".", "/") + suffix) for module in self.distribution.ext_modules}
+        for path in Path(self.build_lib).glob("uringloop/**/*"):
+            name = path.relative_to(self.build_lib)
+            gone = not name.exists() and name not in expected
+            if gone and path.is_file() and path.parent.name != "__pycache__":
                 path.unlink()
 
 

@@ -58,9 +58,11 @@ def requirements(group: str, groups: dict[str, list[str]]) -> list[str]:
     return found
 
 
-def pip(venv: Path, *arguments: str) -> bool:
-    command = [str(venv / "bin/python"), "-m", "pip", "-qq", "--disable-pip-version-check"]
-    return subprocess.run([*command, *arguments]).returncode == 0
+def pip(venv: Path, *arguments: str) -> str:
+    """Runs pip; empty, or the reason of its failure."""
+    command = [str(venv / "bin/python"), "-m", "pip", "-qq", "--disable-pip-version-check", *arguments]
+    run = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return run.stderr.strip() or f"status {run.returncode}" if run.returncode else ""
 
 
 def create(venv: Path) -> None:
@@ -70,14 +72,13 @@ def create(venv: Path) -> None:
     (site / "uringloop-source.pth").write_text(f"{PROJECT}\n")  # `import uringloop` works from everywhere
 
 
-def install_optional(venv: Path, name: str, wanted: list[str]) -> None:
+def install_optional(venv: Path, wanted: list[str]) -> None:
     """All at once, else one by one; wheels only, so that no other language's compiler is ever called for."""
-    options = ["install", "--only-binary=:all:"]
-    if pip(venv, *options, *wanted):
-        return
-    for requirement in wanted:
-        if not pip(venv, *options, requirement):
-            print(f"{venv}: {name}: no wheel of {requirement!r} for this Python: left out", flush=True)
+    command = ["install", "--upgrade", "--only-binary=:all:"]
+    if pip(venv, *command, *wanted):
+        for requirement in wanted:
+            if reason := pip(venv, *command, requirement):
+                print(f"{venv}: left out: {reason.splitlines()[-1]}", flush=True)
 
 
 def main(venv: Path, names: list[str]) -> None:
@@ -97,9 +98,9 @@ def main(venv: Path, names: list[str]) -> None:
             continue
         print(f"{venv}: installing {', '.join(wanted)}", flush=True)
         if name.endswith("?"):
-            install_optional(venv, name.rstrip("?"), wanted)
-        elif not pip(venv, "install", "--upgrade", *wanted):
-            sys.exit(f"{venv}: pip could not install the {name!r} requirements of pyproject.toml")
+            install_optional(venv, wanted)
+        elif reason := pip(venv, "install", "--upgrade", *wanted):
+            sys.exit(f"{venv}: the {name!r} requirements could not be installed:\n{reason}")
         installed[name.rstrip("?")] = digest
         stamp.write_text(json.dumps(installed))
 

@@ -1,0 +1,37 @@
+"""Holds every uringloop/**/*.pyi against the compiled module beside it.
+
+Every class of the core may be a base and has a layout of its own: what stubtest calls a disjoint base, and is
+told to ignore. Further exceptions, each with its reason, go to tools/stubtest-allowlist.txt.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from mypy.stubtest import parse_options, test_stubs
+
+PROJECT = Path(__file__).resolve().parent.parent
+ALLOWED = PROJECT / "tools/stubtest-allowlist.txt"
+
+
+def main() -> int:
+    stubs = sorted(PROJECT.glob("uringloop/**/*.pyi"))
+    for stub in stubs:
+        if not stub.with_suffix(".pyx").exists():
+            print(f"{stub.relative_to(PROJECT)}: a stub of no compiled module")
+            return 1
+    built = [stub for stub in stubs if list(stub.parent.glob(f"{stub.stem}.*.so"))]
+    modules = [str(stub.relative_to(PROJECT).with_suffix("")).replace("/", ".") for stub in built]
+    if not modules:
+        print("no stubs yet")
+        return 0
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as allowed:
+        # Cython puts __test__ into every module, for doctest
+        allowed.write(".*\\.__test__\n" + (ALLOWED.read_text() if ALLOWED.exists() else ""))
+        allowed.flush()
+        options = ["--ignore-disjoint-bases", "--ignore-unused-allowlist", "--concise"]
+        return test_stubs(parse_options([*options, "--allowlist", allowed.name, *modules]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
