@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from compat.expectations import Expectations
+from compat.loops import STOCK
 from compat.runner import Outcome, Results
 
 # verdicts that fail a run
@@ -84,5 +85,5 @@ def judge(suite: str, title: str, loop: str, modes: tuple[str, ...], control: Re
     for test in names:
         verdict.tests.append(_judge(test, control.outcomes.get(test), candidate.outcomes.get(test),
                                     test in candidate.excluded, known))
-    verdict.stale = known.stale() if whole else []
+    verdict.stale = known.stale() if whole and loop != STOCK else []
     return verdict
