@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"), *PROJECT.glob("newsfragments/README.md")])
+PATTERNS = ("*.md", "docs/**/*.md", "newsfragments/README.md")
+PAGES = sorted(page for pattern in PATTERNS for page in PROJECT.glob(pattern))
 TARGETS = set(re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
 
 on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
