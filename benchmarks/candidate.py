@@ -1,0 +1,63 @@
+"""Candidate: one event loop (or bare C program) that takes part.
+
+Knows how to make it, never how to measure it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.metadata
+from dataclasses import dataclass, field
+from typing import Any
+
+CONTROL = "asyncio"
+OURS = "uringloop"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One competitor. `options` go to its `new_event_loop`; `optional` ones run only when a row or the
+    user names them.
+    """
+
+    name: str
+    module: str
+    options: dict[str, Any] = field(default_factory=dict)
+    optional: bool = False
+    native: bool = False  # a bare C program: only rows with a server know how to run it
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        module = importlib.import_module(self.module)
+        loop: asyncio.AbstractEventLoop = module.new_event_loop(**self.options)
+        return loop
+
+    def version(self) -> str:
+        if self.native:
+            return "this repository"
+        try:
+            return importlib.metadata.version(self.module)
+        except importlib.metadata.PackageNotFoundError:
+            return "standard library" if self.module == CONTROL else "not installed"
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate(CONTROL, "asyncio"),
+    Candidate("uvloop", "uvloop"),
+    Candidate("rloop", "rloop"),
+    Candidate("rsloop", "rsloop"),
+    Candidate("zuvloop", "zuvloop"),
+    Candidate(OURS, "uringloop"),
+    Candidate("uringloop-epoll", "uringloop", {"engine": "epoll"}, optional=True),
+    Candidate("uringloop-busy", "uringloop", {"busy_poll": 20e-6}, optional=True),
+    Candidate("c-epoll", "", native=True),
+    Candidate("c-uring", "", native=True),
+    Candidate("c-uring-busy", "", native=True, optional=True),
+)
+
+
+def candidate_named(name: str) -> Candidate:
+    for candidate in CANDIDATES:
+        if candidate.name == name:
+            return candidate
+    raise KeyError(f"no candidate named {name!r}; there are: {', '.join(c.name for c in CANDIDATES)}")

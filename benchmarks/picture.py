@@ -1,0 +1,79 @@
+"""The picture of a run: horizontal bars in SVG, made by hand. Every row is scaled to its own best loop."""
+
+from __future__ import annotations
+
+from html import escape
+
+from benchmarks.candidate import OURS
+from benchmarks.result import Results
+from benchmarks.row import Row
+from benchmarks.units import figure, ratio_text
+
+COLOURS = {
+    "asyncio": "#8c8c8c",
+    "uvloop": "#4c78a8",
+    "rloop": "#b279a2",
+    "rsloop": "#9d755d",
+    "zuvloop": "#72b7b2",
+    OURS: "#e45756",
+    "c-epoll": "#d0d0d0",
+    "c-uring": "#bab0ac",
+}
+TITLE, BARS, LABEL, BAR, GAP = 290, 420, 150, 12, 14
+STYLE = "font-family='system-ui, sans-serif' font-size='11'"
+
+
+def picture(results: Results) -> str:
+    """One group of bars per compared row; a bar's label is the ratio to asyncio and the raw median."""
+    rows = [row for row in results.rows if row.metrics[0].compared and results.ran(row)]
+    parts: list[str] = []
+    top = 40
+    for row in rows:
+        bars = row_bars(results, row, top)
+        parts += bars
+        top += BAR * len(results.ran(row)) + GAP
+    names = [c.name for c in results.candidates if any(c.name in results.ran(row) for row in rows)]
+    width = TITLE + BARS + LABEL
+    size = f"viewBox='0 0 {width} {top}' width='{width}' height='{top}'"
+    head = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {STYLE}>"
+    return (
+        "\n".join(
+            [head, f"<rect width='{width}' height='{top}' fill='white'/>", *legend(names), *parts, "</svg>"]
+        )
+        + "\n"
+    )
+
+
+def legend(names: list[str]) -> list[str]:
+    parts, left = [], 10
+    for name in names:
+        parts.append(
+            f"<rect x='{left}' y='10' width='10' height='10' fill='{COLOURS.get(name, '#f2cf5b')}'/>"
+        )
+        parts.append(f"<text x='{left + 14}' y='19'>{escape(name)}</text>")
+        left += 30 + 7 * len(name)
+    return parts
+
+
+def row_bars(results: Results, row: Row, top: int) -> list[str]:
+    metric = row.metrics[0]
+    cells = [(name, results.cell(row, metric, name)) for name in results.ran(row)]
+    best = max((cell.ratio or 0.0 for _name, cell in cells if cell is not None), default=0.0) or 1.0
+    middle = top + BAR * len(cells) / 2 + 4
+    parts = [f"<text x='{TITLE - 10}' y='{middle:.0f}' text-anchor='end'>{escape(row.title)}</text>"]
+    for index, (name, cell) in enumerate(cells):
+        y = top + BAR * index
+        ratio = (cell.ratio or 0.0) if cell is not None else 0.0
+        length = BARS * ratio / best
+        colour = COLOURS.get(name, "#f2cf5b")
+        parts.append(f"<rect x='{TITLE}' y='{y}' width='{length:.1f}' height='{BAR - 2}' fill='{colour}'/>")
+        weight = " font-weight='bold'" if name == OURS else ""
+        text = (
+            "failed"
+            if cell is None or cell.error
+            else f"{ratio_text(ratio)}  {figure(cell.raw, metric.unit)}"
+        )
+        parts.append(
+            f"<text x='{TITLE + length + 4:.1f}' y='{y + 9}' font-size='10'{weight}>{escape(text)}</text>"
+        )
+    return parts

@@ -1,0 +1,73 @@
+"""Row: one thing that is measured, and the metrics it yields. Never runs anything by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.candidate import Candidate
+
+
+class Skipped(Exception):
+    """The row cannot run on this machine (a tool or a package is missing): said once, nobody's fault."""
+
+
+class Failed(Exception):
+    """The candidate failed, crashed or hung in this row: it gets a zero."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a row. `compared` is False for plain facts (counts), which are shown but not made
+    into ratios.
+    """
+
+    name: str
+    unit: str
+    higher_is_better: bool = True
+    compared: bool = True
+
+    def ratio(self, value: float, base: float) -> float | None:
+        """How many times better than `base`; a candidate without a value is worth 0, without a base
+        there is no ratio.
+        """
+        if not self.compared or base <= 0:
+            return None
+        if value <= 0:
+            return 0.0
+        return value / base if self.higher_is_better else base / value
+
+
+RATE = Metric("rate", "/s")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is measured. The first metric is the one the tables show.
+
+    A row with `work` ("module:function" in this package, called with the loop and the seconds to fill) runs
+    inside a worker process; a row with `measure` brings its own processes.
+    """
+
+    name: str
+    group: str
+    title: str
+    metrics: tuple[Metric, ...] = (RATE,)
+    work: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    measure: Callable[[Row, Candidate, float], dict[str, float]] | None = None
+    quick: bool = False
+    native: bool = False  # the bare C servers take part too
+    extra_candidates: tuple[str, ...] = ()
+    seconds: float = 0.15  # the length of one sample
+    timeout: float = 20.0
+    max_rounds: int = 0  # 0: as many as the run has
+
+    def takes(self, candidate: Candidate, asked: set[str]) -> bool:
+        """Whether the candidate takes part: optional ones when this row or the user asked for them."""
+        if candidate.native and not self.native:
+            return False
+        if candidate.name in self.extra_candidates or candidate.name in asked:
+            return True
+        return not candidate.optional

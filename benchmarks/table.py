@@ -1,0 +1,99 @@
+"""The table on the terminal: plain text, one row of two lines (ratio with spread, raw median), losses
+marked.
+"""
+
+from __future__ import annotations
+
+from benchmarks.candidate import CONTROL
+from benchmarks.result import Results
+from benchmarks.row import Metric, Row
+from benchmarks.units import figure, ratio_text
+
+TITLE_WIDTH = 46
+CELL_WIDTH = 15
+
+
+def groups_of(results: Results) -> dict[str, list[Row]]:
+    """Group -> its rows that have samples."""
+    groups: dict[str, list[Row]] = {}
+    for row in results.rows:
+        if results.ran(row):
+            groups.setdefault(row.group, []).append(row)
+    return groups
+
+
+def columns_of(results: Results, rows: list[Row]) -> list[str]:
+    present = {name for row in rows for name in results.ran(row)}
+    return [candidate.name for candidate in results.candidates if candidate.name in present]
+
+
+def ratio_cell(results: Results, row: Row, metric: Metric, candidate: str, base: str = CONTROL) -> str:
+    cell = results.cell(row, metric, candidate, base)
+    if cell is None:
+        return "-"
+    if cell.error:
+        return "0 (failed)"
+    if cell.ratio is None:
+        return figure(cell.raw, metric.unit)
+    spread = f" ±{cell.spread * 100:.0f}%" if cell.rounds > 1 and candidate != base else ""
+    return ratio_text(cell.ratio) + spread
+
+
+def raw_cell(results: Results, row: Row, metric: Metric, candidate: str) -> str:
+    cell = results.cell(row, metric, candidate)
+    if cell is None or cell.error or cell.ratio is None:
+        return ""
+    return figure(cell.raw, metric.unit)
+
+
+def verdict_text(results: Results, row: Row, metric: Metric) -> str:
+    verdict = results.verdict(row, metric)
+    if verdict is None:
+        return ""
+    if verdict.lost:
+        return f"LOSS: {verdict.ratio:.2f} of {verdict.peer}"
+    return f"{verdict.ratio:.2f} x {verdict.peer}"
+
+
+def table(results: Results, all_metrics: bool = False) -> str:
+    """The whole report; with `all_metrics` every metric of a row has its own lines, else the first one."""
+    lines = []
+    for group, rows in groups_of(results).items():
+        columns = columns_of(results, rows)
+        head = "".join(name.rjust(CELL_WIDTH) for name in columns)
+        lines += ["", group.ljust(TITLE_WIDTH) + head + "   against the best peer"]
+        for row in rows:
+            for metric in shown_metrics(row, all_metrics):
+                lines += row_lines(results, row, metric, columns)
+    lines += notes(results)
+    return "\n".join(lines)
+
+
+def shown_metrics(row: Row, all_metrics: bool) -> list[Metric]:
+    """The first metric of a row, and the plain facts that belong to it."""
+    return [
+        metric for metric in row.metrics if all_metrics or metric is row.metrics[0] or not metric.compared
+    ]
+
+
+def row_lines(results: Results, row: Row, metric: Metric, columns: list[str]) -> list[str]:
+    title = row.title if metric is row.metrics[0] else f"  {metric.name}"
+    ratios = "".join(ratio_cell(results, row, metric, name).rjust(CELL_WIDTH) for name in columns)
+    lines = [title[:TITLE_WIDTH].ljust(TITLE_WIDTH) + ratios + "   " + verdict_text(results, row, metric)]
+    raws = [raw_cell(results, row, metric, name) for name in columns]
+    if any(raws):
+        lines.append("".ljust(TITLE_WIDTH) + "".join(text.rjust(CELL_WIDTH) for text in raws))
+    return [line.rstrip() for line in lines]
+
+
+def notes(results: Results) -> list[str]:
+    """Why cells are zero, rows missing, and what failed once."""
+    lines = []
+    for row in results.rows:
+        for name in results.ran(row):
+            error = results.error(row, name)
+            if error:
+                lines.append(f"zero: {name} in {row.name}: {error}")
+    lines += [f"skipped: {name}: {reason}" for name, reason in results.skipped.items()]
+    lines += [f"failed once: {s.candidate} in {s.row}: {s.error}" for s in results.retried]
+    return ["", *lines] if lines else []
