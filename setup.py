@@ -81,12 +81,14 @@ class BuildExt(build_ext):
     def finalize_options(self) -> None:
         import Cython
         from Cython.Build import cythonize
+        from Cython.Compiler import Options
 
         # Two builds at a time, of two Pythons say, would write the same C files: until this process ends.
         os.makedirs("build", exist_ok=True)
         self.lock = open("build/lock", "w")  # noqa: SIM115
         fcntl.flock(self.lock, fcntl.LOCK_EX)
 
+        Options.warning_errors = WERROR
         if self.parallel is None:
             self.parallel = JOBS
         # Cython sees when a source is newer, not when it is another Cython or has other directives.
@@ -114,6 +116,9 @@ class BuildPy(build_py):
             gone = not name.exists() and name not in expected
             if gone and path.is_file() and path.parent.name != "__pycache__":
                 path.unlink()
+
+    def byte_compile(self, files: list[str]) -> None:
+        """Left to the first import."""
 
 
 if __name__ == "__main__":  # cythonize's worker processes import this file

@@ -40,7 +40,10 @@ def installed_in(venv: Path) -> dict[str, str]:
 def where() -> Path:
     """`.venv` for the python3 of PATH, `.venv-<tag>` for others, or where another's python3 came first."""
     show = "import os, sys; print(os.path.realpath(sys.executable))"
-    default = subprocess.run(["python3", "-c", show], capture_output=True, text=True).stdout.strip()
+    try:
+        default = subprocess.run(["python3", "-c", show], capture_output=True, text=True).stdout.strip()
+    except OSError:  # there is none
+        default = ""
     ours = installed_in(Path(".venv")).get("python", BASE) == BASE
     return Path(".venv" if default == BASE and ours else f".venv-{TAG}")
 
@@ -72,6 +75,12 @@ def create(venv: Path) -> None:
     (site / "uringloop-source.pth").write_text(f"{PROJECT}\n")  # `import uringloop` works from everywhere
 
 
+def age_declarations(venv: Path) -> None:
+    """What a Cython just installed declares is else newer than all generated C, which is then made again."""
+    for path in venv.glob("lib/python*/site-packages/Cython/Includes/**/*.pxd"):
+        os.utime(path, (0, 0))
+
+
 def install_optional(venv: Path, wanted: list[str]) -> None:
     """All at once, else one by one; wheels only, so that no other language's compiler is ever called for."""
     command = ["install", "--upgrade", "--only-binary=:all:"]
@@ -99,8 +108,10 @@ def main(venv: Path, names: list[str]) -> None:
         print(f"{venv}: installing {', '.join(wanted)}", flush=True)
         if name.endswith("?"):
             install_optional(venv, wanted)
-        elif reason := pip(venv, "install", "--upgrade", *wanted):
+        elif reason := pip(venv, "install", "--upgrade", "--prefer-binary", *wanted):
             sys.exit(f"{venv}: the {name!r} requirements could not be installed:\n{reason}")
+        if name == "build-system":
+            age_declarations(venv)
         installed[name.rstrip("?")] = digest
         stamp.write_text(json.dumps(installed))
 

@@ -11,8 +11,8 @@ PACKAGE = PROJECT / "uringloop"
 
 # The compiled core, lowest first. A file that is not here yet is put where it belongs.
 CORE = """
-    kernel counters ring probe buffers ready op engine uring epoll fake handle timers inbox poll loop
-    transport recv send stream datagram accept tls future_op waitlist
+    kernel counters ring probe buffers ready op engine uring epoll fake handle timers inbox loop
+    transport recv send stream datagram accept poll tls future_op waitlist
 """.split()
 
 # The rooms of the package, lowest first: modules, and folders as a whole.
