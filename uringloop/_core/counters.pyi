@@ -1,0 +1,3 @@
+DEBUG_BUILD: bool
+
+def counters() -> dict[str, tuple[int, int]]: ...

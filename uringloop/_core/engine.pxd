@@ -1,0 +1,36 @@
+from uringloop._core.kernel cimport int64_t, io_uring_sqe, uint32_t, uint64_t
+from uringloop._core.op cimport Op, OpList
+from uringloop._core.ready cimport ReadyQueue
+from uringloop._core.buffers cimport BufferPool
+
+
+cdef class Engine:
+    cdef readonly OpList ops        # in the kernel, or queued to be
+    cdef ReadyQueue ready           # the loop's: completed operations go there
+    cdef BufferPool pool            # where receives put what arrives; made when first asked for
+    cdef WakeOp wake_op
+    cdef int wake_fd                # written by any thread; never changes while the engine is open
+    cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
+    cdef readonly bint closed
+    cdef readonly long submitted    # operations handed to the kernel
+    cdef readonly long completed    # completions walked
+    cdef readonly long sleeps
+    cdef long wakes                 # from any thread, atomic
+    cdef object __weakref__
+
+    cdef int attach(self) except -1
+    cdef int submit(self, Op op) except -1
+    cdef int cancel(self, Op op) except -1
+    cdef bint has_work(self) noexcept
+    cdef int poll(self) except -1
+    cdef int sleep(self, int64_t deadline_ns) except -1
+    cdef int reap(self) except -1
+    cdef void wake(self) noexcept nogil
+    cdef int close(self) except -1
+    cdef BufferPool buffers(self)
+    cdef long system_calls(self) noexcept
+
+
+cdef class WakeOp(Op):
+    cdef Engine engine
+    cdef uint64_t count

@@ -1,0 +1,134 @@
+# Engine: the seam between the loop and the kernel. Owns the list of operations in the kernel, the
+# eventfd other threads wake it by, and the pool of receive buffers. An engine takes operations
+# (submit, cancel), waits in one place (sleep), and puts what completed into the loop's ready queue
+# (reap). It never runs a callback. uring.pyx and epoll.pyx are the two kinds, fake.pyx the tests'.
+import os
+import weakref
+
+from uringloop._core.buffers cimport BufferPool
+from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.kernel cimport (
+    EAGAIN, EFD_CLOEXEC, EFD_NONBLOCK, IORING_OP_READ, URINGLOOP_DEBUG, c_close, c_read, c_write, errno,
+    eventfd, io_uring_sqe, ur_add_long, uint32_t, uint64_t, uintptr_t,
+)
+from uringloop._core.op cimport NEED_READ, Op, OpList
+from uringloop._core.probe cimport offer
+from uringloop._core.ready cimport ReadyQueue
+
+
+cdef class Engine:
+    """What every engine shares."""
+
+    def __init__(self, ReadyQueue ready):
+        self.ready = ready
+        self.ops = OpList()
+        self.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        if self.wake_fd < 0:
+            raise OSError(errno, os.strerror(errno))
+        if URINGLOOP_DEBUG:
+            count_made(COUNT_FD)
+        _living.add(self)
+
+    def __cinit__(self):
+        self.wake_fd = -1
+
+    cdef int attach(self) except -1:
+        """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""
+        if self.wake_op is None:
+            self.wake_op = WakeOp(self)
+            self.submit(self.wake_op)
+        return 0
+
+    cdef int submit(self, Op op) except -1:
+        """Take the operation: it enters the kernel with all others when the turn ends. Never blocks, never
+        fails for want of room."""
+        raise NotImplementedError
+
+    cdef int cancel(self, Op op) except -1:
+        """Ask for the operation's end. It stays in the kernel until its last completion comes."""
+        raise NotImplementedError
+
+    cdef bint has_work(self) noexcept:
+        """Would `poll` submit or find anything? A look at memory, no system call."""
+        return False
+
+    cdef int poll(self) except -1:
+        """Submit what is queued and learn what has completed, without waiting."""
+        raise NotImplementedError
+
+    cdef int sleep(self, int64_t deadline_ns) except -1:
+        """The same, and wait for a completion, a wake or the deadline. The thread's only place to sleep."""
+        raise NotImplementedError
+
+    cdef int reap(self) except -1:
+        """Move what has completed into the ready queue. Runs nothing."""
+        raise NotImplementedError
+
+    cdef void wake(self) noexcept nogil:
+        """End the sleep; from any thread, or a signal handler."""
+        cdef uint64_t one = 1
+        if self.forked or self.wake_fd < 0:
+            return
+        ur_add_long(&self.wakes, 1)
+        # EAGAIN would mean 2**64 - 2 wakes are pending: one more adds nothing.
+        c_write(self.wake_fd, &one, sizeof(one))
+
+    cdef int close(self) except -1:
+        """Give everything back. Operations must have been drained before."""
+        self.closed = True
+        self.wake_op = None
+        if self.pool is not None:
+            self.pool.close()
+        if self.wake_fd >= 0:
+            c_close(self.wake_fd)
+            self.wake_fd = -1
+            if URINGLOOP_DEBUG:
+                count_freed(COUNT_FD)
+        return 0
+
+    cdef BufferPool buffers(self):
+        """The receive buffers, made at the first call: a loop without sockets has none."""
+        if self.pool is None:
+            self.pool = BufferPool(offer().buffers, offer().buffer_size)
+        return self.pool
+
+    cdef long system_calls(self) noexcept:
+        """How often this engine called the kernel to submit or wait."""
+        return 0
+
+
+cdef class WakeOp(Op):
+    """Reads the eventfd: completes when another thread wrote it, and is then submitted again."""
+
+    def __init__(self, Engine engine):
+        self.engine = engine
+        self.fd = engine.wake_fd
+        self.need = NEED_READ
+        self.repeatable = True
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        sqe.opcode = IORING_OP_READ
+        sqe.fd = self.fd
+        sqe.addr = <uint64_t> <uintptr_t> &self.count
+        sqe.len = sizeof(self.count)
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        cdef ssize_t got = c_read(self.fd, &self.count, sizeof(self.count))
+        return -errno if got < 0 else <int> got
+
+    cdef int run(self, object loop) except -1:
+        if not self.engine.closed:
+            self.engine.submit(self)
+        return 0
+
+
+_living = weakref.WeakSet()
+
+
+def _after_fork_in_child():
+    # The eventfd is shared with the parent: a wake here must not reach it, nor may the ring be entered.
+    for engine in list(_living):
+        (<Engine> engine).forked = True
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,92 @@
+/* The internal lock that other threads may take ("guard" everywhere), atomics for the few fields
+ * that are read without it, and the free lists.
+ *
+ * With the GIL, compiled code that does not release it cannot be interleaved with another thread's:
+ * the GIL is the guard and taking it again would cost two atomics a hand-in. Free-threaded, it is a PyMutex. */
+#ifndef URINGLOOP_GUARD_H
+#define URINGLOOP_GUARD_H
+
+#include <Python.h>
+
+#ifdef Py_GIL_DISABLED
+typedef PyMutex ur_guard;
+#define ur_guard_init(g) memset((g), 0, sizeof(ur_guard))
+#define ur_guard_lock(g) PyMutex_Lock(g)
+#define ur_guard_unlock(g) PyMutex_Unlock(g)
+#define UR_FREE_THREADED 1
+#else
+typedef char ur_guard;
+#define ur_guard_init(g) ((void)(g))
+#define ur_guard_lock(g) ((void)(g))
+#define ur_guard_unlock(g) ((void)(g))
+#define UR_FREE_THREADED 0
+#endif
+
+static inline void *ur_load_ptr(void *const *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+static inline void ur_store_ptr(void **p, void *v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+static inline int ur_load_int(const int *p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
+static inline void ur_store_int(int *p, int v) { __atomic_store_n(p, v, __ATOMIC_SEQ_CST); }
+static inline void ur_add_long(long *p, long v) { __atomic_add_fetch(p, v, __ATOMIC_RELAXED); }
+static inline long ur_load_long(const long *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+
+/* A free list replaces tp_alloc and tp_free of one exact type, so that the objects made and dropped
+ * once per callback or packet never reach the allocator nor count as allocations for the cyclic
+ * collector. It is touched under the GIL only; free-threaded and debug builds go without (the debug
+ * build so that sanitizers and counters see every birth and death). */
+#if UR_FREE_THREADED || URINGLOOP_DEBUG
+#define UR_FREE_LISTS 0
+#else
+#define UR_FREE_LISTS 1
+#endif
+#define UR_FREE_LIST_MAX 1024
+
+#define UR_DEFINE_FREE_LIST(name)                                                          \
+    static PyObject *name##_items[UR_FREE_LIST_MAX];                                       \
+    static int name##_count;                                                               \
+    static PyTypeObject *name##_type;                                                      \
+    static PyObject *name##_alloc(PyTypeObject *type, Py_ssize_t n) {                      \
+        PyObject *self;                                                                    \
+        if (name##_count == 0 || type != name##_type) return PyType_GenericAlloc(type, n); \
+        self = name##_items[--name##_count];                                               \
+        memset((char *)self + sizeof(PyObject), 0, (size_t)type->tp_basicsize - sizeof(PyObject)); \
+        PyObject_Init(self, type);                                                         \
+        PyObject_GC_Track(self);                                                           \
+        return self;                                                                       \
+    }                                                                                      \
+    static void name##_free(void *self) {                                                  \
+        if (name##_count < UR_FREE_LIST_MAX && Py_TYPE((PyObject *)self) == name##_type)   \
+            name##_items[name##_count++] = (PyObject *)self;                               \
+        else                                                                               \
+            PyObject_GC_Del(self);                                                         \
+    }                                                                                      \
+    static void name##_install(PyObject *type) {                                           \
+        if (!UR_FREE_LISTS) return;                                                        \
+        name##_type = (PyTypeObject *)type;                                                \
+        name##_type->tp_alloc = name##_alloc;                                              \
+        name##_type->tp_free = name##_free;                                                \
+    }
+
+/* Compiled classes that own raw arrays or lists of objects extend the tp_traverse Cython wrote. */
+static inline traverseproc ur_get_traverse(PyObject *type) { return ((PyTypeObject *)type)->tp_traverse; }
+static inline void ur_set_traverse(PyObject *type, traverseproc visit) { ((PyTypeObject *)type)->tp_traverse = visit; }
+
+/* Adds a METH_FASTCALL|METH_KEYWORDS method to a compiled class: the caller's argument array as it is,
+ * no tuple and no dict, and LOAD_METHOD/PyObject_VectorcallMethod make no bound method. */
+static inline int ur_add_fast_method(PyObject *type, const char *name, void *function, const char *doc) {
+    PyMethodDef *def = (PyMethodDef *)PyMem_Calloc(1, sizeof(PyMethodDef)); /* lives as long as the type: for ever */
+    PyObject *descr;
+    int ret;
+    if (def == NULL) { PyErr_NoMemory(); return -1; }
+    def->ml_name = name;
+    def->ml_meth = (PyCFunction)function;
+    def->ml_flags = METH_FASTCALL | METH_KEYWORDS;
+    def->ml_doc = doc;
+    descr = PyDescr_NewMethod((PyTypeObject *)type, def);
+    if (descr == NULL) return -1;
+    ret = PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, name, descr);
+    Py_DECREF(descr);
+    PyType_Modified((PyTypeObject *)type);
+    return ret;
+}
+
+#endif

@@ -1,0 +1,19 @@
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport ur_guard
+from uringloop._core.ready cimport ReadyQueue, Runnable
+
+
+cdef class Inbox:
+    cdef ur_guard guard
+    # Under the guard:
+    cdef ReadyQueue waiting      # what other threads handed in; read without the guard only to see if it is empty
+    cdef bint closed
+    cdef bint asleep             # the loop is in, or about to enter, the kernel to wait
+    cdef bint wake_pending       # one wake was written since it fell asleep: no second is needed
+    cdef Engine engine
+
+    cdef int push(self, Runnable node) except -1
+    cdef void take(self, ReadyQueue ready) noexcept
+    cdef bint fall_asleep(self) noexcept
+    cdef void woke_up(self) noexcept
+    cdef void close(self) noexcept

@@ -1,0 +1,60 @@
+# Inbox: where other threads hand work to a loop. Owns what was handed in until the loop takes it. Wakes the
+# loop at most once a sleep, and only when it sleeps. A push that did not raise will run: the loop says that
+# it falls asleep under the same guard under which pushes look, and looks at the inbox once more.
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
+from uringloop._core.ready cimport ReadyQueue, Runnable, ready_push
+
+
+cdef class Inbox:
+    def __cinit__(self):
+        ur_guard_init(&self.guard)
+        self.waiting = ReadyQueue()
+
+    def __init__(self, Engine engine):
+        self.engine = engine
+
+    def __len__(self):
+        return self.waiting.count
+
+    cdef int push(self, Runnable node) except -1:
+        """From any thread. Raises RuntimeError once closed; otherwise `node` will run."""
+        cdef bint wake
+        ur_guard_lock(&self.guard)
+        if self.closed:
+            ur_guard_unlock(&self.guard)
+            raise RuntimeError("Event loop is closed")
+        ready_push(self.waiting, node)
+        wake = self.asleep and not self.wake_pending
+        if wake:
+            self.wake_pending = True
+        ur_guard_unlock(&self.guard)
+        if wake:
+            self.engine.wake()
+        return 0
+
+    cdef void take(self, ReadyQueue ready) noexcept:
+        """The loop's thread: move all that was handed in behind what is ready."""
+        ur_guard_lock(&self.guard)
+        ready.append(self.waiting)
+        ur_guard_unlock(&self.guard)
+
+    cdef bint fall_asleep(self) noexcept:
+        """The loop's thread, before it waits. False: something was handed in, do not wait."""
+        cdef bint empty
+        ur_guard_lock(&self.guard)
+        empty = self.waiting.count == 0
+        self.asleep = empty
+        ur_guard_unlock(&self.guard)
+        return empty
+
+    cdef void woke_up(self) noexcept:
+        ur_guard_lock(&self.guard)
+        self.asleep = self.wake_pending = False
+        ur_guard_unlock(&self.guard)
+
+    cdef void close(self) noexcept:
+        """From now on every push raises. What was handed in before stays until the loop takes it."""
+        ur_guard_lock(&self.guard)
+        self.closed = True
+        ur_guard_unlock(&self.guard)

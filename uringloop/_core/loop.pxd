@@ -1,0 +1,26 @@
+from uringloop._core.engine cimport Engine
+from uringloop._core.inbox cimport Inbox
+from uringloop._core.kernel cimport int64_t
+from uringloop._core.ready cimport ReadyQueue, Runnable
+from uringloop._core.timers cimport Timers
+
+
+cdef class Loop:
+    # The loop's thread only, unless said otherwise.
+    cdef readonly Engine engine
+    cdef ReadyQueue ready
+    cdef Timers timers
+    cdef Inbox inbox
+    cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
+    cdef public bint _stopping
+    cdef public bint _closed              # read by any thread
+    cdef public bint _debug
+    cdef public object _task_factory
+    cdef public double slow_callback_duration
+    cdef readonly long turns
+    cdef readonly long callbacks          # runnables run
+
+    cdef int turn(self) except -1
+    cdef int run_batch(self) except -1
+    cdef int run_watched(self, Runnable node) except -1
+    cdef int check(self) except -1

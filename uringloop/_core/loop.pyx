@@ -1,0 +1,367 @@
+# Loop: the turn. Owns the ready queue, the timers, the inbox and the engine of one loop, and decides when to
+# enter the kernel, when to sleep, and what runs next. The asyncio interface around it is uringloop/loop.py.
+#
+# A turn: learn what completed (sleeping first if nothing is ready), take what other threads handed in, take
+# the timers that are due, then run exactly what is ready by now. What those callbacks make ready is the
+# next turn's, so that no chain of callbacks keeps I/O, timers or other threads from their turn.
+import sys
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+
+from asyncio import base_events, format_helpers, futures, tasks
+from asyncio.events import _get_running_loop as _running_loop
+from asyncio.log import logger
+
+from uringloop._core.engine cimport Engine
+from uringloop._core.handle cimport Handle, TimerHandle, make_handle, make_timer_handle
+from uringloop._core.inbox cimport Inbox
+from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, ur_add_fast_method, ur_now_ns
+from uringloop._core.op cimport OP_CANCELLING, Op
+from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
+from uringloop._core.timers cimport Timers
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept nogil
+    object PyObject_Vectorcall(object callable, PyObject **args, size_t nargsf, PyObject *kwnames)
+    size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+
+cdef extern from "<math.h>" nogil:
+    double ceil(double)
+
+cdef object _Task = tasks.Task
+cdef object _Future = futures.Future
+cdef tuple _LOOP = ("loop",)
+cdef str _CONTEXT = "context"
+
+
+cdef class Loop:
+    def _set_up(self, engine_class, dict options):
+        """Make the parts. Not __init__: that is BaseEventLoop's, which sets attributes only."""
+        self.ready = ReadyQueue()
+        self.timers = Timers()
+        self.engine = engine_class(self.ready, **options)
+        self.inbox = Inbox(self.engine)
+
+    def _run_until_stopped(self):
+        """Turn until stop() was called; then the turn it was called in is finished."""
+        self.engine.attach()
+        self.runner = PyThread_get_thread_ident()
+        try:
+            while True:
+                self.turn()
+                if self._stopping:
+                    break
+            # What was submitted last (a cancelled poll, say, which keeps its file open) takes effect now,
+            # not when the loop next runs.
+            if self.engine.has_work():
+                self.engine.poll()
+        finally:
+            self.runner = 0
+
+    def _run_once(self):
+        self.engine.attach()
+        self.turn()
+
+    cdef int turn(self) except -1:
+        cdef int64_t deadline = INT64_MAX
+        cdef bint wait = self.ready.head is NULL and not self._stopping
+        self.turns += 1
+        if wait and self.timers.count:
+            deadline = self.timers.next_deadline()
+            wait = deadline > ur_now_ns()
+        if wait and self.inbox.fall_asleep():
+            try:
+                self.engine.sleep(deadline)
+            finally:
+                self.inbox.woke_up()
+            self.engine.reap()
+        elif self.engine.has_work():
+            self.engine.poll()
+            self.engine.reap()
+        elif self.turns & 63 == 0:
+            PyErr_CheckSignals()  # a chain of compiled callbacks gives the interpreter no other occasion
+        if self.inbox.waiting.head is not NULL:
+            self.inbox.take(self.ready)
+        if self.timers.count:
+            self.timers.take_due(ur_now_ns(), self.ready)
+        return self.run_batch()
+
+    cdef int run_batch(self) except -1:
+        cdef Py_ssize_t left = self.ready.count
+        cdef Runnable node
+        cdef PyObject *owned
+        self.callbacks += left
+        while left > 0 and self.ready.head is not NULL:
+            left -= 1
+            owned = ready_pop(self.ready)
+            node = <Runnable> owned
+            Py_DECREF(<object> owned)
+            if self._debug:
+                self.run_watched(node)
+            else:
+                node.run(self)
+        return 0
+
+    cdef int run_watched(self, Runnable node) except -1:
+        """Debug mode: name the callback that holds the loop up."""
+        cdef int64_t start = ur_now_ns()
+        cdef double took
+        self._current_handle = node if isinstance(node, Handle) else None
+        try:
+            node.run(self)
+        finally:
+            self._current_handle = None
+        took = (ur_now_ns() - start) / 1e9
+        if took >= self.slow_callback_duration:
+            what = base_events._format_handle(node) if isinstance(node, Handle) else repr(node)
+            logger.warning("Executing %s took %.3f seconds", what, took)
+        return 0
+
+    cdef int check(self) except -1:
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        return 0
+
+    def _close_core(self):
+        """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel."""
+        cdef Op op
+        self.inbox.close()
+        self.inbox.take(self.ready)
+        self.ready.clear()
+        self.timers.clear()
+        if self.engine.closed:
+            return
+        if self.engine.forked:
+            for op in list(self.engine.ops):
+                self.engine.ops.completed(op, -1, 0, self.ready)  # the kernel's half is the parent's
+        else:
+            self.engine.attach()
+        while self.engine.ops.count:
+            for op in self.engine.ops:
+                if op.state != OP_CANCELLING:
+                    self.engine.cancel(op)
+            self.engine.sleep(INT64_MAX)
+            self.engine.reap()
+            self.ready.clear()
+        self.engine.close()
+        self.ready.clear()
+
+    def stop(self):
+        """End run_forever once the callbacks of this turn have run."""
+        self._stopping = True
+
+    def is_running(self):
+        return self.runner != 0
+
+    def is_closed(self):
+        return self._closed
+
+    def get_debug(self):
+        return self._debug
+
+    def time(self):
+        """Seconds by the clock itself (CLOCK_MONOTONIC), read at each call."""
+        return <double> ur_now_ns() / 1e9
+
+    def _check_closed(self):
+        self.check()
+
+    def _check_running(self):
+        if self.runner:
+            raise RuntimeError("This event loop is already running")
+        if _running_loop() is not None:
+            raise RuntimeError("Cannot run the event loop while another loop is running")
+
+    def _check_thread(self):
+        if self.runner and self.runner != PyThread_get_thread_ident():
+            raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
+
+    @property
+    def _thread_id(self):
+        return self.runner or None
+
+    @_thread_id.setter
+    def _thread_id(self, value):
+        self.runner = value or 0
+
+    def _make_handle(self, callback, tuple args):
+        """A handle nobody queued yet."""
+        cdef Handle handle = make_handle(callback, NULL, 0, None)
+        handle.loop = self
+        handle.set_arguments(args)
+        if self._debug:
+            handle._source_traceback = format_helpers.extract_stack(sys._getframe(0))
+        return handle
+
+    def _ready_handle(self, Handle handle):
+        """Queue it: for the loop's thread only."""
+        if not handle.queued:
+            ready_push(self.ready, handle)
+
+    def _counts(self):
+        """The raw figures behind statistics()."""
+        cdef Engine engine = self.engine
+        return {
+            "turns": self.turns, "callbacks": self.callbacks, "ready": self.ready.count,
+            "timers": len(self.timers), "waiting": len(self.inbox), "in_kernel": engine.ops.count,
+            "submitted": engine.submitted, "completed": engine.completed, "sleeps": engine.sleeps,
+            "wakes": engine.wakes, "system_calls": engine.system_calls(),
+            "buffers": engine.pool.count if engine.pool is not None else 0,
+            "buffers_out": engine.pool.out if engine.pool is not None else 0,
+        }
+
+
+cdef int64_t _deadline(double when) noexcept:
+    """The first nanosecond that is not before `when` as `time()` would show it. Not a number: now."""
+    cdef double ns = ceil(when * 1e9)
+    cdef int64_t first
+    if not ns < 9.2e18:
+        return INT64_MAX if ns == ns else INT64_MIN
+    if ns < -9.2e18:
+        return INT64_MIN
+    first = <int64_t> ns
+    return first + 1 if <double> first / 1e9 < when else first
+
+
+cdef object _context(PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str name):
+    """The one keyword of the call_soon family."""
+    if kwnames is NULL:
+        return None
+    names = <tuple> kwnames
+    for key in names:
+        if key is not _CONTEXT and key != _CONTEXT:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+    return <object> args[nargs]
+
+
+cdef int _missing(str name, str what) except -1:
+    raise TypeError(f"{name}() missing required positional argument: {what}")
+
+
+cdef int _debug_checks(Loop loop, object callback, str name, bint same_thread) except -1:
+    if same_thread:
+        loop._check_thread()
+    loop._check_callback(callback, name)
+    return 0
+
+
+cdef int _debug_source(Loop loop, Handle handle) except -1:
+    handle.loop = loop
+    handle._source_traceback = format_helpers.extract_stack(sys._getframe(0))
+    return 0
+
+
+cdef object _call_soon(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+    cdef Loop loop = <Loop> self
+    cdef Handle handle
+    if nargs < 1:
+        _missing("call_soon", "'callback'")
+    if loop._closed:
+        loop.check()
+    if loop._debug:
+        _debug_checks(loop, <object> args[0], "call_soon", True)
+    handle = make_handle(<object> args[0], args + 1, nargs - 1, _context(args, nargs, kwnames, "call_soon"))
+    if loop._debug:
+        _debug_source(loop, handle)
+    ready_push(loop.ready, handle)
+    return handle
+
+
+cdef object _call_soon_threadsafe(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+    cdef Loop loop = <Loop> self
+    cdef Handle handle
+    if nargs < 1:
+        _missing("call_soon_threadsafe", "'callback'")
+    if loop._closed:
+        loop.check()
+    if loop._debug:
+        _debug_checks(loop, <object> args[0], "call_soon_threadsafe", False)
+    handle = make_handle(<object> args[0], args + 1, nargs - 1,
+                         _context(args, nargs, kwnames, "call_soon_threadsafe"))
+    if loop._debug:
+        _debug_source(loop, handle)
+    # On the loop's own thread, a signal handler's too, it joins what call_soon queued, in order.
+    if loop.runner == PyThread_get_thread_ident():
+        ready_push(loop.ready, handle)
+    else:
+        loop.inbox.push(handle)
+    return handle
+
+
+cdef object _schedule(Loop loop, double when, object when_object, PyObject **args, Py_ssize_t nargs,
+                      object cvars, str name):
+    cdef TimerHandle handle
+    if loop._closed:
+        loop.check()
+    if loop._debug:
+        _debug_checks(loop, <object> args[1], name, True)
+    handle = make_timer_handle(when, <object> args[1], args + 2, nargs - 2, cvars)
+    handle.when_object = when_object
+    if loop._debug:
+        _debug_source(loop, handle)
+    loop.timers.add(_deadline(when), handle)
+    return handle
+
+
+cdef object _call_later(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+    cdef double when
+    cdef object delay
+    if nargs < 2:
+        _missing("call_later", "'delay'" if nargs < 1 else "'callback'")
+    delay = <object> args[0]
+    if type(delay) is float:
+        when = <double> ur_now_ns() / 1e9 + <double> delay
+    elif delay is None:
+        raise TypeError("delay must not be None")
+    else:
+        when = self.time() + delay
+    return _schedule(<Loop> self, when, None, args, nargs, _context(args, nargs, kwnames, "call_later"), "call_later")
+
+
+cdef object _call_at(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+    cdef object when
+    if nargs < 2:
+        _missing("call_at", "'when'" if nargs < 1 else "'callback'")
+    when = <object> args[0]
+    if when is None:
+        raise TypeError("when cannot be None")
+    return _schedule(<Loop> self, when, None if type(when) is float else when, args, nargs,
+                     _context(args, nargs, kwnames, "call_at"), "call_at")
+
+
+cdef object _create_future(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+    cdef PyObject *stack[2]
+    if nargs or kwnames is not NULL:
+        raise TypeError("create_future() takes no arguments")
+    stack[1] = <PyObject *> self
+    return PyObject_Vectorcall(_Future, &stack[1], PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
+
+
+cdef object _create_task(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+    """A task of asyncio's own compiled class, without BaseEventLoop's Python frame in between."""
+    cdef Loop loop = <Loop> self
+    cdef PyObject *stack[3]
+    if nargs == 1 and kwnames is NULL and loop._task_factory is None and not loop._closed:
+        stack[1] = args[0]
+        stack[2] = <PyObject *> self
+        return PyObject_Vectorcall(_Task, &stack[1], 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
+    names = () if kwnames is NULL else <tuple> kwnames
+    given = {name: <object> args[nargs + i] for i, name in enumerate(names)}
+    positional = [<object> args[i] for i in range(nargs)]
+    return base_events.BaseEventLoop.create_task(self, *positional, **given)
+
+
+ur_add_fast_method(Loop, "call_soon", <void *> _call_soon,
+                   "Run the callback in the next turn.")
+ur_add_fast_method(Loop, "call_soon_threadsafe", <void *> _call_soon_threadsafe,
+                   "Run the callback soon; from any thread.")
+ur_add_fast_method(Loop, "call_later", <void *> _call_later,
+                   "Run the callback once `delay` seconds have passed, never before.")
+ur_add_fast_method(Loop, "call_at", <void *> _call_at,
+                   "Run the callback at the time `when` of this loop's clock, never before.")
+ur_add_fast_method(Loop, "create_future", <void *> _create_future,
+                   "A future attached to this loop.")
+ur_add_fast_method(Loop, "create_task", <void *> _create_task,
+                   "Schedule a coroutine: asyncio's own Task, or what the task factory makes.")

@@ -1,0 +1,22 @@
+from uringloop._core.kernel cimport uint32_t
+
+
+cdef struct Offer:
+    # What this kernel offers and no switch turned off; filled once a process.
+    int refused            # 0, or the errno io_uring_setup answered
+    uint32_t setup_flags   # the best set of ring flags it accepts
+    uint32_t features
+    bint registered_ring
+    bint abs_timer
+    bint no_iowait
+    bint quiet_send        # CQE_SKIP
+    bint buffer_ring
+    bint multishot_recv
+    bint multishot_accept
+    bint waitid
+    unsigned entries       # 4 with URINGLOOP_TINY
+    unsigned completions
+    unsigned buffers
+    unsigned buffer_size
+
+cdef Offer *offer() except NULL

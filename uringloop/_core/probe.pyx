@@ -1,0 +1,168 @@
+# What this kernel offers, what a switch turns off, and why io_uring is refused where it is. Asked once
+# a process, from the kernel itself: distributions backport, so a version says little. Makes no ring that
+# outlives the question.
+import errno as errno_module
+import os
+
+from libc.string cimport memset
+
+from uringloop._core.kernel cimport (
+    EINVAL, ENOSYS, EPERM, EACCES, IORING_FEAT_CQE_SKIP, IORING_FEAT_EXT_ARG, IORING_FEAT_MIN_TIMEOUT, IORING_FEAT_NODROP,
+    IORING_FEAT_NO_IOWAIT, IORING_FEAT_SUBMIT_STABLE, IORING_OP_SEND_ZC, IORING_OP_WAITID,
+    IORING_REGISTER_PROBE, IORING_SETUP_COOP_TASKRUN, IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_NO_SQARRAY,
+    IORING_SETUP_R_DISABLED, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_SUBMIT_ALL, IORING_SETUP_TASKRUN_FLAG,
+    IO_URING_OP_SUPPORTED, io_uring_probe, ur_io_uring_register,
+)
+from uringloop._core.ring cimport Ring, ring_close, ring_open
+
+# Every probed feature has a switch: URINGLOOP_DISABLE=name,name turns them off, so that the path an
+# old kernel takes is tested on a new one.
+SWITCHES = (
+    "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun", "no_sqarray", "submit_all",
+    "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
+    "multishot_accept", "waitid",
+)
+
+cdef Offer _offer
+cdef bint _asked = False
+
+cdef extern from *:
+    """
+    static const uint32_t ur_required_features = IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_EXT_ARG;
+    """
+    const uint32_t ur_required_features
+
+
+cdef Offer *offer() except NULL:
+    """The verdict. Raises OSError when the kernel is only short of something (memory, descriptors):
+    that is an error of the moment, not a refusal, and is asked again next time."""
+    global _asked
+    if not _asked:
+        _ask()
+        _asked = True
+    return &_offer
+
+
+cdef _ask():
+    cdef Ring ring
+    cdef int err
+    cdef uint32_t flags
+    disabled = switched_off()
+    memset(&_offer, 0, sizeof(_offer))
+    tiny = os.environ.get("URINGLOOP_TINY", "0") not in ("", "0")
+    _offer.entries = 4 if tiny else 256
+    _offer.completions = 8 if tiny else 4096
+    _offer.buffers = 4 if tiny else 64
+    _offer.buffer_size = 4096 if tiny else 65536
+    for flags in _flag_sets(disabled):
+        err = ring_open(&ring, 4, 8, flags)
+        if err != -EINVAL:
+            break
+    if err in (-EPERM, -EACCES, -ENOSYS, -EINVAL):
+        _offer.refused = -err
+        return
+    if err < 0:
+        raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
+    _offer.setup_flags = flags
+    _offer.features = ring.features
+    if ring.features & ur_required_features != ur_required_features:
+        _offer.refused = ENOSYS
+    _offer.registered_ring = "registered_ring" not in disabled
+    # ABS_TIMER came with 6.12, which reports no bit of its own: MIN_TIMEOUT is of the same release.
+    _offer.abs_timer = bool(ring.features & IORING_FEAT_MIN_TIMEOUT) and "abs_timer" not in disabled
+    _offer.no_iowait = bool(ring.features & IORING_FEAT_NO_IOWAIT) and "no_iowait" not in disabled
+    _offer.quiet_send = bool(ring.features & IORING_FEAT_CQE_SKIP) and "quiet_send" not in disabled
+    # Multishot receive and buffer rings have no feature bit. SEND_ZC entered the kernel together with
+    # multishot receive (6.0), after buffer rings and multishot accept (5.19): it is their witness.
+    modern = _operation_offered(&ring, IORING_OP_SEND_ZC)
+    if not modern:
+        _offer.refused = ENOSYS
+    _offer.buffer_ring = modern and "buffer_ring" not in disabled
+    _offer.multishot_recv = _offer.buffer_ring and "multishot_recv" not in disabled
+    _offer.multishot_accept = modern and "multishot_accept" not in disabled
+    _offer.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
+    ring_close(&ring)
+
+
+def _flag_sets(disabled):
+    """Sets of ring flags, best first, down to none at all."""
+    cdef uint32_t common = IORING_SETUP_R_DISABLED
+    cdef uint32_t best = common
+    cdef uint32_t no_defer = common
+    if "single_issuer" not in disabled:
+        best |= IORING_SETUP_SINGLE_ISSUER
+        no_defer |= IORING_SETUP_SINGLE_ISSUER
+        if "defer_taskrun" not in disabled:
+            best |= IORING_SETUP_DEFER_TASKRUN
+    if "coop_taskrun" not in disabled:
+        no_defer |= IORING_SETUP_COOP_TASKRUN
+        if not best & IORING_SETUP_DEFER_TASKRUN:
+            best |= IORING_SETUP_COOP_TASKRUN
+    if "taskrun_flag" not in disabled and best & (IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN):
+        best |= IORING_SETUP_TASKRUN_FLAG
+    if "submit_all" not in disabled:
+        best |= IORING_SETUP_SUBMIT_ALL
+        no_defer |= IORING_SETUP_SUBMIT_ALL
+    sets = [best, no_defer, common]
+    if "no_sqarray" not in disabled:
+        sets.insert(0, best | IORING_SETUP_NO_SQARRAY)
+    return sets
+
+
+cdef bint _operation_offered(Ring *ring, int opcode) noexcept:
+    cdef io_uring_probe answer
+    memset(&answer, 0, sizeof(answer))
+    if ur_io_uring_register(ring.fd, IORING_REGISTER_PROBE, &answer, 256) < 0:
+        return False
+    return opcode <= answer.last_op and answer.ops[opcode].flags & IO_URING_OP_SUPPORTED != 0
+
+
+def switched_off():
+    """The names in URINGLOOP_DISABLE. A name that is no switch is a mistake worth an exception."""
+    names = {name.strip() for name in os.environ.get("URINGLOOP_DISABLE", "").split(",") if name.strip()}
+    unknown = names.difference(SWITCHES)
+    if unknown:
+        raise ValueError(f"URINGLOOP_DISABLE names no such feature: {', '.join(sorted(unknown))}; "
+                         f"there are {', '.join(SWITCHES)}")
+    return names
+
+
+def refusal():
+    """None where io_uring may be used, else (errno, cause, remedy)."""
+    cdef int refused = offer().refused
+    if not refused:
+        return None
+    name = errno_module.errorcode.get(refused, str(refused))
+    if refused == ENOSYS:
+        return (refused, f"the kernel has no io_uring, or one older than 6.1, or a sandbox hides it ({name})",
+                "use Linux 6.1 or later; in a container allow io_uring_setup, io_uring_enter and "
+                "io_uring_register in the seccomp profile; gVisor offers none")
+    try:
+        with open("/proc/sys/kernel/io_uring_disabled") as setting:
+            disabled = setting.read().strip()
+    except OSError:
+        disabled = "0"
+    if disabled == "0":
+        return (refused, f"a seccomp or security policy refuses io_uring_setup ({name})",
+                "allow io_uring_setup, io_uring_enter and io_uring_register in the container's seccomp "
+                "profile (Docker and containerd refuse them by default)")
+    return (refused, f"kernel.io_uring_disabled is {disabled} ({name})",
+            "set kernel.io_uring_disabled to 0, or to 1 and add this user's group to kernel.io_uring_group")
+
+
+def offered():
+    """What the core will use here, by name; for doctor and the tests."""
+    cdef Offer *found = offer()
+    flags = {
+        "single_issuer": IORING_SETUP_SINGLE_ISSUER, "defer_taskrun": IORING_SETUP_DEFER_TASKRUN,
+        "coop_taskrun": IORING_SETUP_COOP_TASKRUN, "taskrun_flag": IORING_SETUP_TASKRUN_FLAG,
+        "submit_all": IORING_SETUP_SUBMIT_ALL, "no_sqarray": IORING_SETUP_NO_SQARRAY,
+    }
+    answer = {name: bool(found.setup_flags & bit) for name, bit in flags.items()}
+    answer.update(
+        registered_ring=bool(found.registered_ring), abs_timer=bool(found.abs_timer),
+        no_iowait=bool(found.no_iowait), quiet_send=bool(found.quiet_send),
+        buffer_ring=bool(found.buffer_ring), multishot_recv=bool(found.multishot_recv),
+        multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid),
+    )
+    return answer

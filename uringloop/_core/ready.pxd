@@ -1,0 +1,49 @@
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+
+cdef class Runnable:
+    # Both fields belong to the queue the object is in, and so to that queue's thread or guard.
+    cdef PyObject *next
+    cdef bint queued
+
+    cdef int run(self, object loop) except -1
+
+
+cdef class ReadyQueue:
+    cdef PyObject *head   # each link owns one reference; invisible to Cython, shown to the collector by ready.pyx
+    cdef PyObject *tail
+    cdef Py_ssize_t count
+    cdef object _gc       # makes the type one the cyclic collector visits
+
+    cdef void append(self, ReadyQueue other) noexcept
+    cdef void clear(self) noexcept
+
+
+cdef inline void ready_push_owned(ReadyQueue queue, PyObject *node) noexcept:
+    """Append; the caller's reference goes with it."""
+    (<Runnable> node).next = NULL
+    (<Runnable> node).queued = True
+    if queue.tail is NULL:
+        queue.head = node
+    else:
+        (<Runnable> queue.tail).next = node
+    queue.tail = node
+    queue.count += 1
+
+
+cdef inline void ready_push(ReadyQueue queue, Runnable node) noexcept:
+    """Append; the queue takes a reference of its own."""
+    Py_INCREF(node)
+    ready_push_owned(queue, <PyObject *> node)
+
+
+cdef inline PyObject *ready_pop(ReadyQueue queue) noexcept:
+    """The head, whose reference the caller now owns. Never called on an empty queue."""
+    cdef PyObject *node = queue.head
+    queue.head = (<Runnable> node).next
+    if queue.head is NULL:
+        queue.tail = NULL
+    (<Runnable> node).queued = False
+    queue.count -= 1
+    return node

@@ -1,0 +1,34 @@
+from uringloop._core.kernel cimport int64_t, io_uring_cqe, io_uring_sqe, uint32_t
+
+
+cdef struct Ring:
+    int fd                 # the ring's descriptor, -1 when closed
+    int enter_fd           # what io_uring_enter is called with: fd, or its registered index
+    uint32_t enter_flags   # REGISTERED_RING, NO_IOWAIT, ABS_TIMER where offered
+    uint32_t setup_flags   # what the kernel accepted
+    uint32_t features      # what the kernel reported
+    unsigned sq_entries, sq_mask, cq_entries, cq_mask
+    unsigned *sq_head      # the kernel's
+    unsigned *sq_tail      # ours
+    unsigned *sq_flags     # the kernel's
+    unsigned *cq_head      # ours
+    unsigned *cq_tail      # the kernel's
+    unsigned *cq_overflow  # the kernel's
+    io_uring_sqe *sqes
+    io_uring_cqe *cqes
+    unsigned filled        # entries handed out by ring_next, published at the next enter
+    void *rings_map
+    size_t rings_size
+    void *cq_map           # NULL where one mapping holds both
+    size_t cq_size
+    void *sqes_map
+    size_t sqes_size
+    long enters            # system calls made, for statistics and the tests that count them
+
+
+cdef int ring_open(Ring *ring, unsigned entries, unsigned completions, uint32_t flags) noexcept nogil
+cdef void ring_close(Ring *ring) noexcept nogil
+cdef int ring_enable(Ring *ring, bint register_fd) noexcept nogil
+cdef io_uring_sqe *ring_next(Ring *ring) noexcept nogil
+cdef int ring_enter(Ring *ring, unsigned wait, int64_t deadline_ns) noexcept nogil
+cdef bint ring_wants_enter(Ring *ring) noexcept nogil

@@ -1,0 +1,29 @@
+from cpython.object cimport PyObject
+
+from uringloop._core.handle cimport TimerHandle, TimerKeeper
+from uringloop._core.kernel cimport int64_t, uint64_t
+from uringloop._core.ready cimport ReadyQueue
+
+
+cdef struct Deadline:
+    int64_t when_ns
+    uint64_t order       # of scheduling: equal deadlines run in it
+    PyObject *handle     # a TimerHandle, one reference
+
+
+cdef class Timers(TimerKeeper):
+    # The loop's thread only.
+    cdef Deadline *heap        # four children each: half the levels, and siblings share cache lines
+    cdef Py_ssize_t count
+    cdef Py_ssize_t size
+    cdef Py_ssize_t cancelled  # of those in the heap
+    cdef uint64_t scheduled    # ever
+
+    cdef int add(self, int64_t when_ns, object handle) except -1
+    cdef int64_t next_deadline(self) noexcept
+    cdef void take_due(self, int64_t now_ns, ReadyQueue ready) noexcept
+    cdef void clear(self) noexcept
+    cdef void _pop(self) noexcept
+    cdef void _sift_up(self, Py_ssize_t at) noexcept
+    cdef void _sift_down(self, Py_ssize_t at) noexcept
+    cdef void _sweep(self) noexcept

@@ -1,0 +1,32 @@
+from cpython.object cimport PyObject
+
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport int64_t, uintptr_t
+from uringloop._core.op cimport Op
+from uringloop._core.ring cimport Ring
+
+
+cdef class UringEngine(Engine):
+    # The loop's thread only, all of it.
+    cdef Ring ring
+    cdef int owner_tid              # the thread the ring is bound to; 0 while it is still disabled
+    cdef bint taskrun_visible       # pending kernel work shows in the ring's flags
+    cdef unsigned blind_turns       # turns since the last enter, where it does not show
+    cdef uintptr_t *backlog         # Op pointers, or pointer | 1: cancel that one
+    cdef Py_ssize_t backlog_count
+    cdef Py_ssize_t backlog_size
+    cdef PyObject **quiet           # operations of the entries published last that end without a completion
+    cdef unsigned *quiet_at         # ... and the position of each in the submission queue
+    cdef Py_ssize_t quiet_count
+    cdef int64_t busy_poll_ns
+    cdef bint spins_pay
+    cdef list orphans               # what an abandoned ring might still write to
+
+    cdef int _open(self) except -1
+    cdef int _move(self) except -1
+    cdef int _remember(self, uintptr_t entry) except -1
+    cdef bint _fill(self) except -1
+    cdef int _enter(self, bint wait, int64_t deadline_ns) except -1
+    cdef void _walk(self) noexcept
+    cdef void _settle_quiet(self) noexcept
+    cdef bint _spin(self, int64_t deadline_ns) noexcept nogil

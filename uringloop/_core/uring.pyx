@@ -1,0 +1,343 @@
+# UringEngine: the engine everybody gets. Owns the ring, the backlog of operations whose entries are not
+# written yet, and the completion walk. Everything submitted in a turn is written and enters the kernel in
+# one system call, the one that also waits. A ring belongs to one thread: on a change of thread the engine
+# moves to a new ring.
+import errno as errno_module
+import os
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from libc.stdlib cimport calloc, free, realloc
+from posix.unistd cimport getpid
+
+from uringloop._core.buffers cimport BufferPool
+from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport (
+    EAGAIN, EBUSY, ECANCELED, EEXIST, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
+    IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_OP_ASYNC_CANCEL, IORING_SETUP_DEFER_TASKRUN,
+    IORING_SETUP_TASKRUN_FLAG, IORING_SQ_CQ_OVERFLOW, IOSQE_CQE_SKIP_SUCCESS, URINGLOOP_DEBUG, io_uring_cqe,
+    io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_cpu_relax, ur_load_acquire, ur_load_relaxed, ur_now_ns,
+    ur_store_release,
+)
+from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.probe cimport Offer, offer
+from uringloop._core.ring cimport (
+    Ring, ring_close, ring_enable, ring_enter, ring_next, ring_open, ring_wants_enter,
+)
+
+cdef extern from * nogil:
+    """
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    static inline int ur_gettid(void) { return (int)syscall(SYS_gettid); }
+    """
+    int ur_gettid()
+
+# Without TASKRUN_FLAG a chain of callbacks enters the kernel once in so many turns, to learn of completions.
+cdef unsigned BLIND_TURNS = 64
+
+
+cdef class UringEngine(Engine):
+    def __cinit__(self):
+        self.ring.fd = -1
+
+    def __init__(self, ready, unsigned entries=0, double busy_poll=0.0):
+        Engine.__init__(self, ready)
+        self.orphans = []
+        self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
+        self.spins_pay = True
+        self.ring.sq_entries = entries or offer().entries
+        self._open()
+
+    def __dealloc__(self):
+        # Only an engine that was never closed gets here with a ring: nothing of it is in use any more.
+        ring_close(&self.ring)
+        free(self.backlog)
+        free(self.quiet)
+        free(self.quiet_at)
+
+    def __repr__(self):
+        return (f"<UringEngine fd={self.ring.fd} {self.ops.count} in kernel, {self.ring.sq_entries}+"
+                f"{self.ring.cq_entries} entries, {self.ring.enters} enters>")
+
+    cdef int _open(self) except -1:
+        """A new ring, disabled until the thread that will run it enables it. Under a shortage of memory
+        smaller ones are tried first."""
+        cdef Offer *found = offer()
+        cdef unsigned entries = self.ring.sq_entries
+        cdef unsigned completions = max(found.completions, 2 * entries)
+        cdef long enters = self.ring.enters
+        cdef int err = ring_open(&self.ring, entries, completions, found.setup_flags)
+        while err == -ENOMEM and entries > 8:
+            entries //= 2
+            completions = 4 * entries
+            err = ring_open(&self.ring, entries, completions, found.setup_flags)
+        if err < 0:
+            raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
+        self.ring.enters = enters
+        if found.abs_timer:
+            self.ring.enter_flags |= IORING_ENTER_ABS_TIMER
+        if found.no_iowait:
+            self.ring.enter_flags |= IORING_ENTER_NO_IOWAIT
+        self.taskrun_visible = self.ring.setup_flags & IORING_SETUP_TASKRUN_FLAG != 0
+        self.owner_tid = 0
+        free(self.quiet)
+        free(self.quiet_at)
+        self.quiet = <PyObject **> calloc(self.ring.sq_entries, sizeof(PyObject *))
+        self.quiet_at = <unsigned *> calloc(self.ring.sq_entries, sizeof(unsigned))
+        self.quiet_count = 0
+        if self.quiet is NULL or self.quiet_at is NULL:
+            raise MemoryError
+        if URINGLOOP_DEBUG:
+            count_made(COUNT_FD)
+        return 0
+
+    cdef int attach(self) except -1:
+        cdef int tid = ur_gettid()
+        cdef int err
+        if self.owner_tid and (tid != self.owner_tid or self.forked):
+            self._move()
+        if not self.owner_tid:
+            err = ring_enable(&self.ring, offer().registered_ring)
+            if err < 0:
+                raise OSError(-err, f"io_uring_register: {os.strerror(-err)}")
+            self.owner_tid = tid
+        return Engine.attach(self)
+
+    cdef int _move(self) except -1:
+        """Leave the ring of another thread (or of the parent process) for a new one.
+
+        With DEFER_TASKRUN the kernel works on socket operations only while their thread is entering, so
+        none can have consumed anything since that thread left: what is repeatable is submitted again.
+        The rest (files, which kernel workers handle) is told ECANCELED and kept alive for ever, because
+        nothing says when the old ring's last write has happened."""
+        cdef Op op
+        if not self.forked:
+            self._walk()
+            if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
+                self._walk()
+        else:
+            self.ring.sqes_map = self.ring.cq_map = self.ring.rings_map = NULL  # not mapped in this process
+        if self.pool is not None:
+            registered = self.pool.ring_fd >= 0
+        ring_close(&self.ring)
+        if URINGLOOP_DEBUG:
+            count_freed(COUNT_FD)
+        if self.pool is not None:
+            self.pool.forget_ring()
+        self.forked = 0
+        self._open()
+        if self.pool is not None and registered:
+            self.pool.register(self.ring.fd)
+        self.backlog_count = 0
+        for op in reversed(list(self.ops)):
+            if op.state == OP_CANCELLING or not (op.repeatable or op.state == OP_QUEUED):
+                self.orphans.append(op)
+                self.ops.completed(op, -ECANCELED, 0, self.ready)
+                continue
+            if op.state == OP_IN_KERNEL:
+                self.ops.requeued(op)
+            self._remember(<uintptr_t> <PyObject *> op)
+        return 0
+
+    cdef int submit(self, Op op) except -1:
+        self._remember(<uintptr_t> <PyObject *> op)
+        self.ops.submitted(op)
+        return 0
+
+    cdef int cancel(self, Op op) except -1:
+        if op.state == OP_IN_KERNEL:
+            # The entry names the operation by address only: should it end before, the address is not found,
+            # or found in an operation submitted behind this request, which the kernel has not seen yet.
+            self._remember(<uintptr_t> <PyObject *> op | 1)
+        if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
+            self.ops.cancelling(op)
+        return 0
+
+    cdef int _remember(self, uintptr_t entry) except -1:
+        cdef uintptr_t *larger
+        if self.closed:
+            raise RuntimeError("Event loop is closed")
+        if self.backlog_count == self.backlog_size:
+            self.backlog_size = self.backlog_size * 2 if self.backlog_size else 64
+            larger = <uintptr_t *> realloc(self.backlog, self.backlog_size * sizeof(uintptr_t))
+            if larger is NULL:
+                raise MemoryError
+            self.backlog = larger
+        self.backlog[self.backlog_count] = entry
+        self.backlog_count += 1
+        return 0
+
+    cdef bint has_work(self) noexcept:
+        if self.backlog_count or ring_wants_enter(&self.ring):
+            return True
+        if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
+            return True
+        if self.taskrun_visible:
+            return False
+        self.blind_turns += 1
+        return self.blind_turns >= BLIND_TURNS
+
+    cdef bint _fill(self) except -1:
+        """Write entries for the backlog until the queue is full. True when all of it is written."""
+        cdef Py_ssize_t done = 0
+        cdef uintptr_t entry
+        cdef io_uring_sqe *sqe
+        cdef Op op
+        while done < self.backlog_count:
+            entry = self.backlog[done]
+            if not entry & 1 and (<Op> <PyObject *> entry).state == OP_CANCELLING:
+                # Cancelled before the kernel ever heard of it.
+                self.ops.completed(<Op> <PyObject *> entry, -ECANCELED, 0, self.ready)
+                done += 1
+                continue
+            sqe = ring_next(&self.ring)
+            if sqe is NULL:
+                break
+            done += 1
+            self.submitted += 1
+            if entry & 1:
+                sqe.opcode = IORING_OP_ASYNC_CANCEL
+                sqe.flags = IOSQE_CQE_SKIP_SUCCESS
+                sqe.fd = -1
+                sqe.addr = entry & ~<uintptr_t> 1
+                continue
+            op = <Op> <PyObject *> entry
+            op.fill(sqe)
+            sqe.user_data = entry
+            self.ops.entered(op)
+            if op.quiet:
+                sqe.flags |= IOSQE_CQE_SKIP_SUCCESS
+                self.quiet[self.quiet_count] = <PyObject *> op
+                self.quiet_at[self.quiet_count] = self.ring.sq_tail[0] + self.ring.filled - 1
+                self.quiet_count += 1
+        self.backlog_count -= done
+        if self.backlog_count:
+            for i in range(self.backlog_count):
+                self.backlog[i] = self.backlog[done + i]
+            return False
+        return True
+
+    cdef int poll(self) except -1:
+        return self._enter(False, 0)
+
+    cdef int sleep(self, int64_t deadline_ns) except -1:
+        self.sleeps += 1
+        if self.busy_poll_ns:
+            if self.backlog_count or ring_wants_enter(&self.ring):
+                self._enter(False, 0)
+                if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail) or self.ready.count:
+                    return 0
+            with nogil:
+                found = self._spin(deadline_ns)
+            if found:
+                return self._enter(False, 0)
+        return self._enter(True, deadline_ns)
+
+    cdef int _enter(self, bint wait, int64_t deadline_ns) except -1:
+        cdef int ret
+        cdef bint all_written
+        while True:
+            all_written = self._fill()
+            # Completed by filling (cancelled ones), or still in need of room: no time to sleep.
+            if not all_written or self.ready.count:
+                wait = False
+            with nogil:
+                ret = ring_enter(&self.ring, 1 if wait else 0, deadline_ns)
+            self.blind_turns = 0
+            if ret == -EEXIST:
+                # The thread that owned the ring is gone and this one got its number.
+                self._move()
+                self.attach()
+                continue
+            if ret < 0 and ret not in (-EINTR, -ETIME, -EAGAIN, -EBUSY):
+                raise OSError(-ret, f"io_uring_enter: {os.strerror(-ret)}")
+            if not all_written or self.quiet_count:
+                self.reap()
+            if all_written:
+                break
+        # A signal ends the wait; its Python handler runs here, before anything can sleep again.
+        PyErr_CheckSignals()
+        return 0
+
+    cdef int reap(self) except -1:
+        cdef int ret
+        self._walk()
+        while ur_load_relaxed(self.ring.sq_flags) & IORING_SQ_CQ_OVERFLOW:
+            # Completions the queue had no room for are parked in the kernel: entering moves them here.
+            with nogil:
+                ret = ring_enter(&self.ring, 0, 0)
+            self._walk()
+            if ret < 0 and ret not in (-EINTR, -EAGAIN, -EBUSY):
+                break
+        if self.quiet_count:
+            self._settle_quiet()
+        return 0
+
+    cdef void _walk(self) noexcept:
+        """Hand each completion to its operation, then advance the head once. No Python code runs in here:
+        a callback could submit, close, or enter again."""
+        cdef unsigned head = self.ring.cq_head[0]
+        cdef unsigned tail = ur_load_acquire(self.ring.cq_tail)
+        cdef io_uring_cqe *cqe
+        self.completed += tail - head
+        while head != tail:
+            cqe = &self.ring.cqes[head & self.ring.cq_mask]
+            head += 1
+            if cqe.user_data == 0:
+                continue  # a cancel request that found nothing to cancel
+            if cqe.flags & IORING_CQE_F_BUFFER:
+                self.pool.took(cqe.flags >> IORING_CQE_BUFFER_SHIFT)
+            self.ops.completed(<Op> <PyObject *> <uintptr_t> cqe.user_data, cqe.res, cqe.flags, self.ready)
+        ur_store_release(self.ring.cq_head, head)
+
+    cdef void _settle_quiet(self) noexcept:
+        """Quiet operations whose entries the kernel consumed, and for which no completion was seen, succeeded.
+
+        A completion would be visible by now: they never leave the submitting call (MSG_DONTWAIT), which
+        posts failures before it returns; and nothing is parked, `reap` looked."""
+        cdef unsigned consumed = ur_load_acquire(self.ring.sq_head)
+        cdef Py_ssize_t i, kept = 0
+        cdef Op op
+        for i in range(self.quiet_count):
+            if <int> (consumed - self.quiet_at[i]) <= 0:
+                self.quiet[kept] = self.quiet[i]
+                self.quiet_at[kept] = self.quiet_at[i]
+                kept += 1
+                continue
+            op = <Op> self.quiet[i]
+            if op.state != OP_IDLE:
+                self.ops.finished_quietly(op, self.ready)
+        self.quiet_count = kept
+
+    cdef bint _spin(self, int64_t deadline_ns) noexcept nogil:
+        """Poll the ring's shared flags for a while before sleeping, if that paid lately. True when something came."""
+        cdef int64_t start = ur_now_ns()
+        cdef int64_t end = start + self.busy_poll_ns
+        cdef int i
+        if not self.spins_pay:
+            return False
+        if deadline_ns < end:
+            end = deadline_ns
+        while True:
+            for i in range(32):
+                if ring_wants_enter(&self.ring) or self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
+                    return True
+                ur_cpu_relax()
+            if ur_now_ns() >= end:
+                return False
+
+    cdef int close(self) except -1:
+        if self.closed:
+            return 0
+        if self.forked:
+            self.ring.sqes_map = self.ring.cq_map = self.ring.rings_map = NULL
+        had_ring = self.ring.fd >= 0
+        ring_close(&self.ring)
+        if had_ring and URINGLOOP_DEBUG:
+            count_freed(COUNT_FD)
+        return Engine.close(self)
+
+    cdef long system_calls(self) noexcept:
+        return self.ring.enters

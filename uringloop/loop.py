@@ -1,0 +1,151 @@
+"""EventLoop: asyncio's interface on the compiled core. What differs from BaseEventLoop is named here, a line or
+two each to the room that does it; everything else is CPython's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import warnings
+from asyncio import base_events, events
+from collections.abc import Callable
+from typing import Any
+
+from uringloop._core.handle import Handle
+from uringloop._core.loop import Loop
+from uringloop._core.probe import refusal
+from uringloop._core.uring import UringEngine
+from uringloop.errors import UringUnavailable, UringUnavailableWarning
+from uringloop.net.readers import Readers, descriptor
+from uringloop.net.signals import Signals
+
+ENGINES = ("auto", "uring", "epoll", "fake")
+
+
+def choose_engine(wanted: str | None) -> tuple[str, type[Any]]:
+    """The engine class for a name: "auto" takes io_uring where the kernel lets us, and says so where not."""
+    name = wanted or os.environ.get("URINGLOOP_ENGINE") or "auto"
+    if name not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {name!r}")
+    if name == "fake":
+        from uringloop._core.fake import FakeEngine  # only a debug build has it
+
+        return name, FakeEngine
+    if name in ("auto", "uring"):
+        refused = refusal()
+        if refused is None:
+            return "uring", UringEngine
+        number, cause, remedy = refused
+        if name == "uring":
+            raise UringUnavailable(number, f"io_uring is refused here: {cause}. To allow it: {remedy}")
+        _warn_once(f"io_uring is refused here: {cause}; loops use epoll instead. To allow it: {remedy}")
+    from uringloop._core.epoll import EpollEngine
+
+    return "epoll", EpollEngine
+
+
+_warned = False
+
+
+def _warn_once(message: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(message, UringUnavailableWarning, stacklevel=5)
+
+
+class EventLoop(Loop, base_events.BaseEventLoop):
+    """An asyncio event loop whose only way to sleep is one io_uring (or, where that is refused, one epoll)."""
+
+    def __init__(self, *, engine: str | None = None, entries: int = 0, busy_poll: float = 0.0) -> None:
+        if not isinstance(entries, int) or not 0 <= entries <= 32768:
+            raise ValueError(f"entries must be an int from 1 to 32768 (or 0: the default), not {entries!r}")
+        if not 0 <= busy_poll <= 1:
+            raise ValueError(f"busy_poll is seconds to poll before sleeping, from 0 to 1, not {busy_poll!r}")
+        name, engine_class = choose_engine(engine)
+        base_events.BaseEventLoop.__init__(self)
+        self._engine_name = name
+        self._set_up(engine_class, {"entries": entries, "busy_poll": busy_poll})
+        self._readers = Readers(self)
+        self._signals = Signals(self)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed() else "running" if self.is_running() else "stopped"
+        return f"<{type(self).__name__} {state} engine={self._engine_name} debug={self.get_debug()}>"
+
+    # Running
+
+    def run_forever(self) -> None:
+        """Run until stop() is called."""
+        self._check_closed()
+        self._check_running()
+        self._set_coroutine_origin_tracking(self._debug)
+        previous_hooks = sys.get_asyncgen_hooks()
+        wakeup = self._signals.enter_run()
+        try:
+            sys.set_asyncgen_hooks(
+                firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook
+            )
+            events._set_running_loop(self)
+            self._run_until_stopped()
+        finally:
+            self._stopping = False
+            events._set_running_loop(None)
+            self._set_coroutine_origin_tracking(False)
+            sys.set_asyncgen_hooks(*previous_hooks)
+            self._signals.leave_run(wakeup)
+
+    def close(self) -> None:
+        """Cancel and drain what is in the kernel, then give everything back."""
+        if self.is_running():
+            raise RuntimeError("Cannot close a running event loop")
+        if self._closed:
+            return
+        self._signals.close()
+        self._readers.clear()
+        base_events.BaseEventLoop.close(self)
+        self._close_core()
+
+    # Readiness of descriptors
+
+    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+        self._check_closed()
+        self._readers.add(descriptor(fd), False, callback, args)
+
+    def add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+        self._check_closed()
+        self._readers.add(descriptor(fd), True, callback, args)
+
+    def remove_reader(self, fd: Any) -> bool:
+        return not self._closed and self._readers.remove(descriptor(fd), False)
+
+    def remove_writer(self, fd: Any) -> bool:
+        return not self._closed and self._readers.remove(descriptor(fd), True)
+
+    def _add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> Handle:
+        self._check_closed()
+        return self._readers.add(descriptor(fd), False, callback, args)
+
+    def _add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> Handle:
+        self._check_closed()
+        return self._readers.add(descriptor(fd), True, callback, args)
+
+    def _remove_reader(self, fd: Any) -> bool:
+        return self.remove_reader(fd)
+
+    def _remove_writer(self, fd: Any) -> bool:
+        return self.remove_writer(fd)
+
+    # Signals
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: Any) -> None:
+        self._signals.add(sig, callback, args)
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        return self._signals.remove(sig)
+
+
+def new_event_loop(**options: Any) -> EventLoop:
+    """A new EventLoop; for `asyncio.Runner(loop_factory=uringloop.new_event_loop)`."""
+    return EventLoop(**options)

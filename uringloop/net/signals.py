@@ -1,0 +1,139 @@
+"""Signals: add_signal_handler, and waking the loop for every signal Python has a handler for.
+
+The interpreter's C handler writes each signal's number into one end of a socket pair; the loop reads the
+other end through the ring. So a signal wakes the loop whichever thread of the process it was delivered to,
+and one that arrives just before the loop goes to sleep is not missed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uringloop._core.handle import Handle
+    from uringloop.loop import EventLoop
+
+
+def _ignore(signum: int, frame: object) -> None:
+    """The Python-level handler behind add_signal_handler: the number in the socket pair says it all."""
+
+
+class Signals:
+    """The signal half of one loop."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+        self._handlers: dict[int, Handle] = {}
+        self._pair: tuple[socket.socket, socket.socket] | None = None
+
+    def add(self, signum: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if asyncio.iscoroutine(callback) or asyncio.iscoroutinefunction(callback):
+            raise TypeError("coroutines cannot be used with add_signal_handler()")
+        self.check(signum)
+        self._loop._check_closed()
+        try:
+            self._listen()
+        except (ValueError, OSError) as error:
+            raise RuntimeError(str(error)) from None
+        handle = self._loop._make_handle(callback, args)
+        self._handlers[signum] = handle
+        try:
+            signal.signal(signum, _ignore)
+            signal.siginterrupt(signum, False)  # restart system calls of other threads
+        except OSError as error:
+            del self._handlers[signum]
+            if not self._handlers and not self._loop.is_running():
+                self._hush()
+            if error.errno == 22:
+                raise RuntimeError(f"sig {signum} cannot be caught") from None
+            raise
+
+    def remove(self, signum: int) -> bool:
+        self.check(signum)
+        if self._handlers.pop(signum, None) is None:
+            return False
+        back = signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL
+        try:
+            signal.signal(signum, back)
+        except OSError as error:
+            if error.errno == 22:
+                raise RuntimeError(f"sig {signum} cannot be caught") from None
+            raise
+        if not self._handlers and not self._loop.is_running():
+            self._hush()
+        return True
+
+    @staticmethod
+    def check(signum: object) -> None:
+        if not isinstance(signum, int):
+            raise TypeError(f"sig must be an int, not {signum!r}")
+        if signum not in signal.valid_signals():
+            raise ValueError(f"invalid signal number {signum}")
+
+    def _listen(self) -> None:
+        """Make the interpreter write to our socket pair; ValueError outside the main thread."""
+        if self._pair is None:
+            inner, outer = socket.socketpair()
+            inner.setblocking(False)
+            outer.setblocking(False)
+            self._pair = inner, outer
+        try:
+            signal.set_wakeup_fd(self._pair[1].fileno())
+        except ValueError:
+            self.close()
+            raise
+        self._loop._add_reader(self._pair[0].fileno(), self._arrived)
+
+    def _hush(self) -> None:
+        if self._pair is None:
+            return
+        try:
+            signal.set_wakeup_fd(-1)
+        except (ValueError, OSError):
+            pass  # another thread now, or the interpreter is going down
+
+    def _arrived(self) -> None:
+        assert self._pair is not None
+        try:
+            numbers = self._pair[0].recv(4096)
+        except (BlockingIOError, InterruptedError):
+            return
+        for signum in numbers:
+            handle = self._handlers.get(signum)
+            if handle is not None and not handle.cancelled():
+                self._loop._ready_handle(handle)
+
+    def enter_run(self) -> int | None:
+        """The loop starts to run: in the main thread let signals wake it. What to hand to leave_run."""
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        try:
+            previous = signal.set_wakeup_fd(-1)
+            if previous != -1 and (self._pair is None or previous != self._pair[1].fileno()):
+                # Somebody else listens (another loop's handlers, an embedding program): leave it to them,
+                # a signal still ends the wait by EINTR.
+                signal.set_wakeup_fd(previous)
+                return None
+            self._listen()
+        except (ValueError, OSError):
+            return None
+        return previous
+
+    def leave_run(self, previous: int | None) -> None:
+        if previous == -1 and not self._handlers:
+            self._hush()
+
+    def close(self) -> None:
+        for signum in list(self._handlers):
+            self.remove(signum)
+        if self._pair is not None:
+            self._hush()
+            pair, self._pair = self._pair, None
+            if not self._loop.is_closed():
+                self._loop._remove_reader(pair[0].fileno())
+            for end in pair:
+                end.close()
