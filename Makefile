@@ -20,7 +20,7 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug stress bench compat check format docs clean
+.PHONY: help venv build debug demo test test-release test-debug stress bench compat check format docs dist clean
 .NOTPARALLEL:
 
 help:  ## this list
@@ -50,8 +50,8 @@ test-debug: debug
 	@$(debug_run) $(pytest)
 
 stress: build debug  ## the long tests, on both builds
-	@$(release_run) -m pytest -m stress tests/stress $(ARGS)
-	@$(debug_run) -m pytest -m stress tests/stress $(ARGS)
+	@$(release_run) -m pytest -m stress --timeout=1800 $(ARGS) || test $$? -eq 5
+	@$(debug_run) -m pytest -m stress --timeout=1800 $(ARGS) || test $$? -eq 5
 
 bench: build  ## every loop that can be installed here, interleaved: ARGS=--help
 	@$(PYTHON) tools/venv.py $(venv) bench?
@@ -77,6 +77,13 @@ format: venv  ## lets ruff rewrite what it can
 
 docs: build  ## the pages: links, commands and code blocks are right
 	@$(release_run) -m pytest -q tests/meta/test_docs.py
+
+dist: venv  ## a source distribution, and a wheel made from it and tried in an environment of its own
+	@$(PYTHON) tools/venv.py $(venv) dev
+	@rm -rf dist && $(python) -m build
+	@$(PYTHON) -m venv --clear build/dist-$(tag)
+	@build/dist-$(tag)/bin/python -m pip -qq install dist/*.whl
+	@cd build && env -u PYTHONPATH dist-$(tag)/bin/python -P ../tools/wheel_test.py
 
 clean:  ## removes builds and environments
 	rm -rf build dist *.egg-info .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
