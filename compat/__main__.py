@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compat import control, expectations, loops, report, verdict
+from compat import control, expectations, loops, report, venvs, verdict
 from compat.runner import Options, Outcome, Results, run_suite
 
-SUITES = ("cpython",)
+SUITES = ("cpython", "uvloop")
 
 
 def _arguments() -> argparse.Namespace:
@@ -34,12 +34,14 @@ def _run(suite_name: str, suite: Any, arguments: argparse.Namespace) -> verdict.
     known = expectations.load(suite_name, arguments.loop, set(modes))
     modules = [module for module in suite.modules() if not arguments.modules or module in arguments.modules]
 
+    interpreter = str(venvs.python(suite_name, suite.REQUIREMENTS)) if suite.REQUIREMENTS else sys.executable
+
     def progress(test: str, outcome: Outcome) -> None:
         if arguments.verbose:
             print(f"{outcome.status:8} {outcome.seconds:7.2f} s  {test}", flush=True)
 
     def run(loop: str, exclude: tuple[str, ...]) -> Results:
-        options = Options(loop, arguments.debug, arguments.tiny, arguments.pattern, exclude)
+        options = Options(loop, arguments.debug, arguments.tiny, arguments.pattern, exclude, interpreter)
         return run_suite(suite_name, suite, modules, options, arguments.jobs, progress)
 
     whole = not (arguments.pattern or arguments.modules)

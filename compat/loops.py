@@ -25,6 +25,12 @@ NAMED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def environment(name: str) -> dict[str, str]:
+    """What has to stand in the environment, so that programs and subclasses that pass no options get this loop too."""
+    options = NAMED.get(name, (name, {}))[1]
+    return {"URINGLOOP_ENGINE": options["engine"]} if "engine" in options else {}
+
+
 def factory(name: str) -> LoopFactory:
     """The function that makes a new loop of this name; any `module:attribute` will do as a name."""
     target, options = NAMED.get(name, (name, {}))

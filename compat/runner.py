@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from compat import loops
+
 ROOT = Path(__file__).resolve().parent.parent
 _POLL_SECONDS = 0.05
 # an import, a collection or a fixture that takes longer than this hangs
@@ -30,7 +32,8 @@ class Suite(Protocol):
     TITLE: str
     ID_PREFIX: str
     TEST_SECONDS: float
-    ISOLATED: bool
+    ISOLATED: bool  # a process for every test
+    REQUIREMENTS: tuple[str, ...]  # pinned packages; none: it runs in the environment we run in
 
     def missing(self) -> str | None: ...
     def modules(self) -> list[str]: ...
@@ -63,11 +66,13 @@ class Options:
     tiny: bool = False
     pattern: str | None = None
     exclude: tuple[str, ...] = ()
+    python: str = sys.executable
 
     def environment(self) -> dict[str, str]:
         variables = dict(os.environ)
-        for name in ("PYTHONASYNCIODEBUG", "URINGLOOP_TINY", "URINGLOOP_ENGINE"):
+        for name in ("PYTHONASYNCIODEBUG", "URINGLOOP_TINY", "URINGLOOP_ENGINE", "PYTHONPATH"):
             variables.pop(name, None)
+        variables.update(loops.environment(self.loop))
         if self.debug:
             variables["PYTHONASYNCIODEBUG"] = "1"
         if self.tiny:
@@ -90,7 +95,7 @@ class _Process:
         work.mkdir()
         with open(self.stderr, "wb") as errors:
             # a session of its own: what the tests start can be ended with them
-            self.popen = subprocess.Popen([sys.executable, "-c", _BOOT, str(spec)], cwd=work, stdin=subprocess.DEVNULL,
+            self.popen = subprocess.Popen([options.python, "-c", _BOOT, str(spec)], cwd=work, stdin=subprocess.DEVNULL,
                                           stdout=errors, stderr=errors, env=options.environment(),
                                           start_new_session=True)
         self.offset = 0

@@ -60,7 +60,7 @@ class Verdict:
 
 
 def _judge(test: str, control: Outcome | None, candidate: Outcome | None, excluded: bool,
-           known: Expectations) -> Judged:
+           known: Expectations, loop: str) -> Judged:
     if excluded:
         entry = known.find("internal", test)
         return Judged(test, INTERNAL, control, candidate, entry.reason if entry else "")
@@ -70,7 +70,8 @@ def _judge(test: str, control: Outcome | None, candidate: Outcome | None, exclud
         return Judged(test, UNEXPECTED_PASS if passes else EXPECTED, control, candidate, entry.reason)
     if passes:
         assert candidate is not None
-        return Judged(test, PASSED if candidate.loops else NO_LOOP, control, candidate)
+        used = candidate.loops > 0 or loop == STOCK
+        return Judged(test, PASSED if used else NO_LOOP, control, candidate)
     if control is None or control.status == "pass":
         # a test that skips itself on the candidate only has not been passed either
         return Judged(test, FAILED, control, candidate)
@@ -84,6 +85,6 @@ def judge(suite: str, title: str, loop: str, modes: tuple[str, ...], control: Re
     names = dict.fromkeys([*control.outcomes, *candidate.outcomes, *sorted(candidate.excluded)])
     for test in names:
         verdict.tests.append(_judge(test, control.outcomes.get(test), candidate.outcomes.get(test),
-                                    test in candidate.excluded, known))
+                                    test in candidate.excluded, known, loop))
     verdict.stale = known.stale() if whole and loop != STOCK else []
     return verdict

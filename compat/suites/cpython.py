@@ -15,6 +15,7 @@ TITLE = "CPython's test.test_asyncio"
 ID_PREFIX = "test.test_asyncio."
 TEST_SECONDS = 60.0
 ISOLATED = False
+REQUIREMENTS: tuple[str, ...] = ()
 
 
 def missing() -> str | None:

@@ -1,0 +1,52 @@
+"""Makes the virtual environments that suites and applications run in: pinned packages, and the loop under test.
+
+Each stands in build/, away from the environment that runs us, and is made again when its pins change.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+from compat import loops
+from compat.runner import ROOT
+
+FOLDER = ROOT / "build" / "compat"
+
+
+def _loop_homes() -> list[str]:
+    """The folders that the packages of the named loops are imported from, here."""
+    homes = []
+    for target, _ in loops.NAMED.values():
+        spec = importlib.util.find_spec(target.partition(":")[0])
+        if spec is not None and spec.origin is not None and target.partition(":")[0] != loops.STOCK:
+            homes.append(str(Path(spec.origin).parent.parent))
+    return list(dict.fromkeys(homes))
+
+
+def python(name: str, requirements: tuple[str, ...]) -> Path:
+    """The interpreter of the environment `name` with these packages, for the running Python."""
+    tag = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
+    folder = FOLDER / f"venv-{name}-{tag}"
+    interpreter = folder / "bin" / "python"
+    stamp = folder / "pins"
+    pins = hashlib.sha256("\n".join((sys.version, *requirements)).encode()).hexdigest()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with open(FOLDER / f".lock-{name}-{tag}", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text(encoding="utf-8") != pins:
+            print(f"making an environment for {name}: {' '.join(requirements)}", file=sys.stderr)
+            venv.EnvBuilder(clear=True, with_pip=True, symlinks=True).create(folder)
+            subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *requirements], check=True,
+                           stdout=sys.stderr)
+            stamp.write_text(pins, encoding="utf-8")
+        # after the environment's own packages: the pins win over what stands beside the loop
+        packages = next((folder / "lib").glob("python*/site-packages"))
+        (packages / "compat-loops.pth").write_text("\n".join(_loop_homes()) + "\n", encoding="utf-8")
+    return interpreter
