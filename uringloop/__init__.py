@@ -2,5 +2,15 @@
 
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.loop import EventLoop, new_event_loop
+from uringloop.policy import EventLoopPolicy, install
+from uringloop.runner import run
 
-__all__ = ["EventLoop", "UringUnavailable", "UringUnavailableWarning", "new_event_loop"]
+__all__ = [
+    "EventLoop",
+    "EventLoopPolicy",
+    "UringUnavailable",
+    "UringUnavailableWarning",
+    "install",
+    "new_event_loop",
+    "run",
+]

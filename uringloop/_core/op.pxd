@@ -26,12 +26,15 @@ cdef class Op(Runnable):
     cdef bint multishot        # stays in the kernel after a completion that says "more"
     cdef bint repeatable       # may be submitted again when its loop moves to another thread
     cdef bint quiet            # ends within the enter that submits it, and success posts no completion
+    cdef int most              # bytes an attempt may move at once, 0: as many as there are; the fake engine's
     cdef PyObject *prev_in_kernel
     cdef PyObject *next_in_kernel
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept
     cdef int attempt(self, uint32_t *flags) noexcept
     cdef void note(self, int res, uint32_t flags) noexcept
+    cdef int block(self) noexcept nogil
+    cdef int wanted(self) noexcept
     cdef bint done_quietly(self) noexcept
     cdef str describe(self)
 

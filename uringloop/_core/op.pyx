@@ -37,8 +37,16 @@ cdef class Op(Runnable):
 
     cdef int attempt(self, uint32_t *flags) noexcept:
         """The same as a non-blocking system call: the result or -errno, -EAGAIN when it would block.
-        `flags` are the completion's (a provided buffer's number)."""
+        `flags` are the completion's: a provided buffer's number, and "more" if it goes on."""
         return -EINVAL
+
+    cdef int block(self) noexcept nogil:
+        """The same as a blocking call, for NEED_THREAD operations, in a worker thread."""
+        return -EINVAL
+
+    cdef int wanted(self) noexcept:
+        """The result that is success in full, for quiet operations."""
+        return 0
 
     cdef void note(self, int res, uint32_t flags) noexcept:
         """Remember a completion; called inside the completion walk, so nothing of Python may run.

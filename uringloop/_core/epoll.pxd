@@ -1,0 +1,39 @@
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport int64_t, uint32_t
+from uringloop._core.op cimport Op
+
+
+cdef class Watch:
+    # One descriptor's operations that wait for readiness, in the order they were submitted.
+    cdef int fd
+    cdef uint32_t registered    # what epoll was told
+    cdef list readers
+    cdef list writers
+
+
+cdef class EpollEngine(Engine):
+    # The loop's thread only, but for `finished`.
+    cdef int epoll_fd
+    cdef bint coarse            # no epoll_pwait2: milliseconds
+    cdef dict watches           # by descriptor; a closed descriptor has none, its operations ended before
+    cdef list backlog           # operations to attempt, or (cancelling) to end
+    cdef list changed           # watches whose operations changed since epoll was told
+    cdef list settled           # (op, result, flags), for reap
+    cdef object workers         # the executor of NEED_THREAD operations
+    cdef object finished        # (op, result) from worker threads
+    cdef dict running           # those operations' futures
+    cdef long enters
+    cdef unsigned blind_turns
+    cdef int64_t busy_poll_ns
+
+    cdef int flush(self) except -1
+    cdef int attempt(self, Op op, uint32_t *flags) except? -32000
+    cdef bint advance(self, Op op) except -1
+    cdef int settle(self, Op op, int res, uint32_t flags) except -1
+    cdef int end(self, Op op) except -1
+    cdef int watch(self, Op op) except -1
+    cdef int tell(self) except -1
+    cdef int wait(self, int64_t deadline_ns) except -1
+    cdef int start_blocking(self, Op op) except -1
+    cdef int _ready(self, int fd, uint32_t events) except -1
+    cdef list _advance_all(self, list waiting)

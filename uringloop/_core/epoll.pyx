@@ -1,0 +1,326 @@
+# EpollEngine: the engine where io_uring is refused. The same loop, the same operations: each is attempted as
+# a plain non-blocking call, waits for readiness in epoll where it would block, and completes through the same
+# walk. Operations no readiness announces (files) run in worker threads. Owns the epoll descriptor and the list
+# of who waits for which descriptor.
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+from cpython.exc cimport PyErr_CheckSignals
+
+from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport (
+    EAGAIN, EBADF, ECANCELED, EEXIST, EINTR, ENOENT, ENOSYS, EPERM, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL,
+    EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, INT64_MAX, IORING_CQE_F_BUFFER, IORING_CQE_BUFFER_SHIFT,
+    IORING_CQE_F_MORE, URINGLOOP_DEBUG, c_close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, errno,
+    int64_t, uint32_t, ur_now_ns,
+)
+from uringloop._core.op cimport (
+    NEED_THREAD, NEED_WRITE, OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op,
+)
+
+cdef extern from * nogil:
+    """
+    #include <sys/epoll.h>
+    #include <sys/syscall.h>
+    #ifndef SYS_epoll_pwait2
+    #define SYS_epoll_pwait2 441
+    #endif
+    static inline int ur_epoll_pwait2(int fd, struct epoll_event *events, int most, const struct timespec *ts) {
+        return (int)syscall(SYS_epoll_pwait2, fd, events, most, ts, NULL, 0);
+    }
+    """
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int ur_epoll_pwait2(int fd, epoll_event *events, int most, const timespec *ts)
+
+cdef enum:
+    EVENTS_A_WAIT = 256
+    BLIND_TURNS = 16
+    SHOTS_A_TURN = 16  # of one multishot operation, so that a busy descriptor leaves room for the others
+
+
+cdef class Watch:
+    def __init__(self, int fd):
+        self.fd = fd
+        self.readers = []
+        self.writers = []
+
+
+cdef class EpollEngine(Engine):
+    def __cinit__(self):
+        self.epoll_fd = -1
+
+    def __init__(self, ready, unsigned entries=0, double busy_poll=0.0):
+        Engine.__init__(self, ready)
+        self.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
+        if self.epoll_fd < 0:
+            raise OSError(errno, os.strerror(errno))
+        if URINGLOOP_DEBUG:
+            count_made(COUNT_FD)
+        self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
+        self.watches = {}
+        self.backlog = []
+        self.changed = []
+        self.settled = []
+        self.finished = deque()
+        self.running = {}
+
+    def __dealloc__(self):
+        if self.epoll_fd >= 0:
+            c_close(self.epoll_fd)
+
+    def __repr__(self):
+        return f"<EpollEngine fd={self.epoll_fd} {self.ops.count} waiting, {self.enters} waits>"
+
+    cdef int attach(self) except -1:
+        if self.forked:
+            self._leave_parent()
+        return Engine.attach(self)
+
+    def _leave_parent(self):
+        """In a forked child: an epoll is shared with the parent, so registrations here would change its own."""
+        c_close(self.epoll_fd)
+        self.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
+        if self.epoll_fd < 0:
+            raise OSError(errno, os.strerror(errno))
+        self.forked = 0
+        self.workers = None
+        for watch in self.watches.values():
+            (<Watch> watch).registered = 0
+            self.changed.append(watch)
+
+    cdef int submit(self, Op op) except -1:
+        if self.closed:
+            raise RuntimeError("Event loop is closed")
+        self.ops.submitted(op)
+        self.backlog.append(op)
+        return 0
+
+    cdef int cancel(self, Op op) except -1:
+        if op.state == OP_IN_KERNEL:
+            self.backlog.append(op)
+        if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
+            self.ops.cancelling(op)
+        return 0
+
+    cdef bint has_work(self) noexcept:
+        # Readiness does not show in memory: ask epoll once in a while even behind a chain of callbacks.
+        if self.backlog or self.settled or self.finished:
+            return True
+        self.blind_turns += 1
+        return self.blind_turns >= BLIND_TURNS
+
+    cdef int poll(self) except -1:
+        self.flush()
+        return self.wait(0)
+
+    cdef int sleep(self, int64_t deadline_ns) except -1:
+        cdef int64_t until
+        self.sleeps += 1
+        self.flush()
+        if self.settled or self.finished or self.ready.count:
+            return self.wait(0)
+        if self.busy_poll_ns:
+            until = min(ur_now_ns() + self.busy_poll_ns, deadline_ns)
+            while ur_now_ns() < until:
+                self.wait(0)
+                if self.settled or self.finished:
+                    return 0
+        return self.wait(deadline_ns)
+
+    cdef int reap(self) except -1:
+        cdef Op op
+        while self.finished:
+            op, res = self.finished.popleft()
+            self.running.pop(op, None)
+            self.settle(op, res, 0)
+        settled, self.settled = self.settled, []
+        for op, res, flags in settled:
+            self.completed += 1
+            self.ops.completed(op, res, flags, self.ready)
+        return 0
+
+    cdef int flush(self) except -1:
+        """Attempt what was submitted and end what was cancelled, in order."""
+        cdef Op op
+        backlog, self.backlog = self.backlog, []
+        for op in backlog:
+            self.submitted += 1
+            if op.state == OP_CANCELLING:
+                self.end(op)
+            elif op.state == OP_QUEUED:
+                self.ops.entered(op)
+                if op.need == NEED_THREAD:
+                    self.start_blocking(op)
+                elif self.advance(op):
+                    self.watch(op)
+        return 0
+
+    cdef int attempt(self, Op op, uint32_t *flags) except? -32000:
+        """The one place that asks an operation to try; fake.pyx interferes here."""
+        return op.attempt(flags)
+
+    cdef bint advance(self, Op op) except -1:
+        """Attempt until it would block (True: it waits on) or has ended (False)."""
+        cdef uint32_t flags
+        cdef int res
+        for _ in range(SHOTS_A_TURN):
+            flags = 0
+            res = self.attempt(op, &flags)
+            if res == -EAGAIN and not op.quiet:
+                return True
+            if res == -EINTR:
+                continue
+            if flags & IORING_CQE_F_BUFFER:
+                self.pool.took(flags >> IORING_CQE_BUFFER_SHIFT)
+            if op.quiet and res == op.wanted():
+                self.ops.finished_quietly(op, self.ready)
+                return False
+            self.settle(op, res, flags)
+            if not flags & IORING_CQE_F_MORE:
+                return False
+        return True
+
+    cdef int settle(self, Op op, int res, uint32_t flags) except -1:
+        self.settled.append((op, res, flags))
+        return 0
+
+    cdef int end(self, Op op) except -1:
+        """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
+        cdef Watch watch
+        future = self.running.get(op)
+        if future is not None:
+            if future.cancel():
+                del self.running[op]
+                self.settle(op, -ECANCELED, 0)
+            return 0
+        for entry in self.settled:
+            if entry[0] is op and not entry[2] & IORING_CQE_F_MORE:
+                return 0  # its last completion is on its way already
+        watch = self.watches.get(op.fd)
+        if watch is not None:
+            waiting = watch.writers if op.need == NEED_WRITE else watch.readers
+            if op in waiting:
+                waiting.remove(op)
+                self.changed.append(watch)
+        self.settle(op, -ECANCELED, 0)
+        return 0
+
+    cdef int watch(self, Op op) except -1:
+        cdef Watch watch = self.watches.get(op.fd)
+        if watch is None:
+            watch = self.watches[op.fd] = Watch(op.fd)
+        (watch.writers if op.need == NEED_WRITE else watch.readers).append(op)
+        self.changed.append(watch)
+        return 0
+
+    cdef int tell(self) except -1:
+        """Tell epoll what changed, just before it is asked: what came and went within a turn costs nothing."""
+        cdef Watch watch
+        cdef epoll_event event
+        cdef int err, action
+        changed, self.changed = self.changed, []
+        for watch in changed:
+            event.events = (<uint32_t> EPOLLIN if watch.readers else 0) | (<uint32_t> EPOLLOUT if watch.writers else 0)
+            event.data.u64 = 0
+            event.data.fd = watch.fd
+            if event.events == watch.registered:
+                continue
+            action = EPOLL_CTL_MOD if watch.registered else EPOLL_CTL_ADD
+            if not event.events:
+                action = EPOLL_CTL_DEL
+                self.watches.pop(watch.fd, None)
+            err = 0 if epoll_ctl(self.epoll_fd, action, watch.fd, &event) == 0 else errno
+            # The number may have been closed and given to another file behind our back.
+            if err == ENOENT and action == EPOLL_CTL_MOD:
+                err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, watch.fd, &event) == 0 else errno
+            elif err == EEXIST:
+                err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_MOD, watch.fd, &event) == 0 else errno
+            watch.registered = event.events
+            if err and event.events:
+                self.watches.pop(watch.fd, None)
+                for op in watch.readers + watch.writers:
+                    self.settle(op, -err, 0)
+        return 0
+
+    cdef int wait(self, int64_t deadline_ns) except -1:
+        cdef epoll_event events[EVENTS_A_WAIT]
+        cdef int count, i, timeout
+        cdef timespec ts
+        cdef timespec *limit = NULL
+        cdef int64_t left = 0
+        self.tell()
+        self.blind_turns = 0
+        if self.settled or self.finished:
+            deadline_ns = 0
+        if deadline_ns != INT64_MAX:
+            left = deadline_ns - ur_now_ns() if deadline_ns > 0 else 0
+            left = max(left, 0)
+            ts.tv_sec = left // 1000000000
+            ts.tv_nsec = left % 1000000000
+            limit = &ts
+        self.enters += 1
+        with nogil:
+            count = -1
+            if not self.coarse:
+                count = ur_epoll_pwait2(self.epoll_fd, events, EVENTS_A_WAIT, limit)
+                if count < 0 and (errno == ENOSYS or errno == EPERM):
+                    self.coarse = True
+            if self.coarse:
+                # Rounded up: a timer a millisecond late is better than one early.
+                left = (left + 999999) // 1000000
+                timeout = -1 if limit is NULL else <int> left if left < 1 << 30 else 1 << 30
+                count = epoll_wait(self.epoll_fd, events, EVENTS_A_WAIT, timeout)
+        if count < 0 and errno != EINTR:
+            raise OSError(errno, os.strerror(errno))
+        for i in range(count):
+            self._ready(events[i].data.fd, events[i].events)
+        PyErr_CheckSignals()
+        return 0
+
+    cdef int _ready(self, int fd, uint32_t events) except -1:
+        cdef Watch watch = self.watches.get(fd)
+        if watch is None:
+            return 0
+        if events & (EPOLLIN | EPOLLHUP | EPOLLERR) and watch.readers:
+            watch.readers = self._advance_all(watch.readers)
+        if events & (EPOLLOUT | EPOLLHUP | EPOLLERR) and watch.writers:
+            watch.writers = self._advance_all(watch.writers)
+        self.changed.append(watch)
+        return 0
+
+    cdef list _advance_all(self, list waiting):
+        cdef Op op
+        return [op for op in waiting if op.state != OP_CANCELLING and self.advance(op) or op.state == OP_CANCELLING]
+
+    cdef int start_blocking(self, Op op) except -1:
+        if self.workers is None:
+            self.workers = ThreadPoolExecutor(thread_name_prefix="uringloop")
+        self.running[op] = self.workers.submit(self._block, op)
+        return 0
+
+    def _block(self, Op op):
+        """In a worker thread."""
+        cdef int res
+        with nogil:
+            res = op.block()
+        self.finished.append((op, res))
+        self.wake()
+
+    cdef int close(self) except -1:
+        if self.closed:
+            return 0
+        if self.workers is not None:
+            self.workers.shutdown(wait=True)
+        if self.epoll_fd >= 0:
+            c_close(self.epoll_fd)
+            self.epoll_fd = -1
+            if URINGLOOP_DEBUG:
+                count_freed(COUNT_FD)
+        return Engine.close(self)
+
+    cdef long system_calls(self) noexcept:
+        return self.enters

@@ -1,0 +1,23 @@
+"""run(): asyncio.run on a uringloop loop."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from uringloop.loop import new_event_loop
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None, **loop_options: Any) -> T:
+    """Run the coroutine in a new event loop, as asyncio.run does; `loop_options` are new_event_loop's."""
+    if asyncio.events._get_running_loop() is not None:
+        # What asyncio.run says too; asked first so that the message names the function called.
+        raise RuntimeError("uringloop.run() cannot be called from a running event loop")
+    with asyncio.Runner(
+        debug=debug, loop_factory=functools.partial(new_event_loop, **loop_options)
+    ) as runner:
+        return runner.run(main)
