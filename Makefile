@@ -63,12 +63,15 @@ compat: build  ## CPython's own suite, the peers' suites, real applications
 
 check: build  ## style, types, stubs, news fragments, layers and sizes
 	@$(PYTHON) tools/venv.py $(venv) dev
-	$(venv)/bin/ruff check
-	$(venv)/bin/ruff format --check
-	$(venv)/bin/mypy
-	$(release_run) tools/stubtest.py
-	$(venv)/bin/towncrier build --draft --version next > /dev/null
-	$(release_run) -m pytest -q tests/meta
+	@failed=; try() { echo "== $$*" >&2; "$$@" || failed="$$failed $${1##*/}"; }; \
+	export PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR); \
+	try $(venv)/bin/ruff check; \
+	try $(venv)/bin/ruff format --check; \
+	try $(venv)/bin/mypy; \
+	try $(python) tools/stubtest.py; \
+	try $(venv)/bin/towncrier build --draft --version next > /dev/null; \
+	try $(python) -m pytest -q tests/meta; \
+	test -z "$$failed" || { echo "check failed:$$failed"; exit 1; }
 
 format: venv  ## lets ruff rewrite what it can
 	@$(PYTHON) tools/venv.py $(venv) dev
