@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KINDS = {"protocol": "asyncio.Protocol", "streams": "StreamReader and StreamWriter"}
+KINDS = {
+    "readers": "add_reader on plain sockets",
+    "protocol": "asyncio.Protocol",
+    "streams": "StreamReader and StreamWriter",
+}
 TICKS = os.sysconf("SC_CLK_TCK")
 CPUS = sorted(os.sched_getaffinity(0))
 
@@ -43,11 +48,43 @@ async def echo_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     writer.close()
 
 
-async def serve() -> None:
+def echo_readable(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
+    if data := connection.recv(65536):
+        connection.send(data)  # far below the socket's buffer
+    else:
+        loop.remove_reader(connection)
+        connection.close()
+
+
+def accept_readable(loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    connection.setblocking(False)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    loop.add_reader(connection, echo_readable, loop, connection)
+
+
+async def serve_kind(kind: str, listener: socket.socket) -> object:
     loop = asyncio.get_running_loop()
-    protocol = await loop.create_server(Echo, "127.0.0.1", 0)
-    streams = await asyncio.start_server(echo_stream, "127.0.0.1", 0)
-    ports = {"protocol": protocol.sockets[0].getsockname()[1], "streams": streams.sockets[0].getsockname()[1]}
+    if kind == "readers":
+        listener.setblocking(False)
+        loop.add_reader(listener, accept_readable, loop, listener)
+        return listener
+    if kind == "protocol":
+        return await loop.create_server(Echo, sock=listener)
+    return await asyncio.start_server(echo_stream, sock=listener)
+
+
+async def serve() -> None:
+    """Says in one line of JSON where each kind is served, or why it is not."""
+    ports: dict[str, int | str] = {}
+    servers = []
+    for kind in KINDS:
+        listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        try:
+            servers.append(await serve_kind(kind, listener))
+            ports[kind] = listener.getsockname()[1]
+        except Exception as error:
+            ports[kind] = f"{type(error).__name__}: {error}"
     print(json.dumps(ports), flush=True)
     await asyncio.Event().wait()
 
@@ -66,7 +103,7 @@ def run_server(name: str) -> None:
 class Server:
     name: str
     process: subprocess.Popen[str]
-    ports: dict[str, int]
+    ports: dict[str, int | str]  # of each kind, or why it is not served
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -140,19 +177,25 @@ def progress(text: str) -> None:
 
 
 def compare(servers: list[Server], options: argparse.Namespace) -> None:
-    rounds = max(1, min(5, int(options.seconds / (len(servers) * len(KINDS)) / 0.5)))
-    seconds = max(0.1, options.seconds / (len(servers) * len(KINDS) * rounds) - 0.25)
+    share = options.seconds / (len(servers) * len(KINDS))
+    rounds = max(1, min(5, int(share / 0.7)))
+    seconds = max(0.1, share / rounds - 0.25)
     with tempfile.TemporaryDirectory() as folder:
         load = compile_load(Path(folder))
         for kind, title in KINDS.items():
-            results: dict[str, list[Round]] = {server.name: [] for server in servers}
+            serving = [server for server in servers if isinstance(server.ports[kind], int)]
+            results: dict[str, list[Round]] = {server.name: [] for server in serving}
             for number in range(rounds):
                 progress(f"{title}: round {number + 1} of {rounds}")
-                for server in servers:
+                for server in serving:
                     results[server.name].append(measure(load, server, kind, options, seconds))
             progress("")
             print(f"{title}, {options.connections} connections, {options.size} bytes")
-            print("\n".join(rows(results)), end="\n\n", flush=True)
+            print("\n".join(rows(results)))
+            for server in servers:
+                if server not in serving:
+                    print(f"  {server.name:<10} does not serve this: {server.ports[kind]}")
+            print(flush=True)
     print("Medians of the rounds. Every message is answered before its connection sends the next one.")
 
 

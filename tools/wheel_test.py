@@ -1,15 +1,9 @@
-"""Run where a wheel is installed: the loop starts, sleeps, wakes, calls a thread, answers a connection."""
+"""Run where a wheel is installed: the loop starts, sleeps, calls a thread, is woken by a socket."""
 
 import asyncio
-import time
+import socket
 
 import uringloop
-
-
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(await reader.readexactly(5))
-    await writer.drain()
-    writer.close()
 
 
 async def main() -> None:
@@ -18,13 +12,16 @@ async def main() -> None:
     begun = loop.time()
     await asyncio.sleep(0.01)
     assert loop.time() - begun >= 0.01
-    await asyncio.to_thread(time.sleep, 0.01)
-    async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(b"hello")
-        assert await reader.read() == b"hello"
-        writer.close()
-    print(loop)
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        readable = asyncio.Event()
+        loop.add_reader(ours, readable.set)
+        await asyncio.to_thread(theirs.send, b"hello")
+        await readable.wait()
+        assert ours.recv(5) == b"hello"
+        loop.remove_reader(ours)
+    print(f"works: {loop!r}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def test_compares_the_loops_that_start_and_names_the_others() -> None:
     assert run.returncode == 0, run.stderr
     assert "no_such_loop is not compared" in run.stdout
     assert "No module named 'no_such_loop'" in run.stdout
-    assert run.stdout.count("1.00 x asyncio") == 2
+    assert run.stdout.count("1.00 x asyncio") == 3
 
 
 def test_fails_when_the_server_on_uringloop_does_not_start(tmp_path: Path) -> None:
