@@ -240,3 +240,35 @@ cdef extern from "<sys/socket.h>" nogil:
     int c_connect "connect"(int fd, const sockaddr *addr, socklen_t len)
     int c_shutdown "shutdown"(int fd, int how)
     int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+
+
+cdef extern from "<netinet/in.h>" nogil:
+    struct in_addr:
+        uint32_t s_addr
+    struct sockaddr_in:
+        unsigned short sin_family
+        uint16_t sin_port
+        in_addr sin_addr
+    struct in6_addr:
+        uint8_t s6_addr[16]
+    struct sockaddr_in6:
+        unsigned short sin6_family
+        uint16_t sin6_port
+        uint32_t sin6_flowinfo
+        in6_addr sin6_addr
+        uint32_t sin6_scope_id
+    uint16_t htons(uint16_t v)
+    uint16_t ntohs(uint16_t v)
+    uint32_t htonl(uint32_t v)
+    uint32_t ntohl(uint32_t v)
+
+
+cdef extern from "<arpa/inet.h>" nogil:
+    const char *inet_ntop(int family, const void *raw, char *text, socklen_t size)
+    int inet_pton(int family, const char *text, void *raw)
+
+
+cdef extern from "<sys/un.h>" nogil:
+    struct sockaddr_un:
+        unsigned short sun_family
+        char sun_path[108]
