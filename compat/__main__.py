@@ -11,7 +11,7 @@ from typing import Any
 from compat import control, expectations, loops, report, venvs, verdict
 from compat.runner import Options, Outcome, Results, run_suite
 
-SUITES = ("cpython", "uvloop")
+SUITES = ("cpython", "uvloop", "behaviours")
 
 
 def _arguments() -> argparse.Namespace:

@@ -98,12 +98,6 @@ class Recorder(unittest.TestResult):
         return "".join(traceback.format_exception(*err))
 
 
-def _selected(name: str, spec: dict[str, Any]) -> bool:
-    if spec["tests"] is not None:
-        return name in spec["tests"]
-    return spec["pattern"] is None or fnmatch.fnmatchcase(name, f"*{spec['pattern']}*")
-
-
 def run(spec: dict[str, Any]) -> None:
     """Load, choose and run what the specification asks for; the last line written is `done`."""
     with open(spec["results"], "a", encoding="utf-8") as out:
@@ -119,14 +113,14 @@ def run(spec: dict[str, Any]) -> None:
         except unittest.SkipTest as skipped:
             recorder.write(event="module", status="skip", message=str(skipped))
             cases = []
-        names = [recorder.name(case) for case in cases]
-        chosen = [case for case, name in zip(cases, names) if _selected(name, spec)]
-        excluded = {name for name in names for pattern in spec["exclude"] if fnmatch.fnmatchcase(name, pattern)}
-        runnable = [case for case in chosen if recorder.name(case) not in excluded]
-        recorder.write(event="collected", tests=[recorder.name(case) for case in runnable],
-                       excluded=[recorder.name(case) for case in chosen if recorder.name(case) in excluded])
+        pattern = f"*{spec['pattern'] or ''}*"
+        named = {recorder.name(case): case for case in cases if fnmatch.fnmatchcase(recorder.name(case), pattern)}
+        excluded = [name for name in named if any(fnmatch.fnmatchcase(name, rule) for rule in spec["exclude"])]
+        runnable = [name for name in named if name not in excluded]
+        recorder.write(event="collected", tests=runnable, excluded=excluded)
+        wanted = runnable if spec["tests"] is None else spec["tests"]
         recorder.loops_before = LoopCount.made
-        unittest.TestSuite(runnable).run(recorder)
+        unittest.TestSuite(named[name] for name in wanted).run(recorder)
         recorder.write(event="done")
 
 

@@ -13,7 +13,7 @@ from compat import loops
 
 TITLE = "CPython's test.test_asyncio"
 ID_PREFIX = "test.test_asyncio."
-TEST_SECONDS = 60.0
+TEST_SECONDS = 40.0
 ISOLATED = False
 REQUIREMENTS: tuple[str, ...] = ()
 

@@ -18,7 +18,7 @@ from compat import archives
 TITLE = "uvloop's test suite"
 VERSION = "0.23.0"
 ID_PREFIX = "tests."
-TEST_SECONDS = 60.0
+TEST_SECONDS = 40.0
 ISOLATED = False
 REQUIREMENTS = ("aiohttp==3.14.5", "psutil==7.2.2", "pyOpenSSL==26.4.0", "setuptools==80.9.0")
 
