@@ -23,6 +23,7 @@ cdef class Handle(Runnable):
 
 cdef class TimerKeeper:
     # What a TimerHandle knows of the Timers it is in.
+    cdef object _gc              # makes it, and so Timers, a type the cyclic collector visits
     cdef void note_cancelled(self, TimerHandle handle) noexcept
 
 

@@ -11,7 +11,7 @@ from uringloop._core.kernel cimport (
     IORING_FEAT_NO_IOWAIT, IORING_FEAT_SUBMIT_STABLE, IORING_OP_SEND_ZC, IORING_OP_WAITID,
     IORING_REGISTER_PROBE, IORING_SETUP_COOP_TASKRUN, IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_NO_SQARRAY,
     IORING_SETUP_R_DISABLED, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_SUBMIT_ALL, IORING_SETUP_TASKRUN_FLAG,
-    IO_URING_OP_SUPPORTED, io_uring_probe, ur_io_uring_register,
+    IO_URING_OP_SUPPORTED, URINGLOOP_DEBUG, io_uring_probe, ur_io_uring_register,
 )
 from uringloop._core.ring cimport Ring, ring_close, ring_open
 
@@ -49,7 +49,7 @@ cdef _ask():
     cdef uint32_t flags
     disabled = switched_off()
     memset(&_offer, 0, sizeof(_offer))
-    tiny = os.environ.get("URINGLOOP_TINY", "0") not in ("", "0")
+    tiny = os.environ.get("URINGLOOP_TINY", "1" if URINGLOOP_DEBUG else "0") not in ("", "0")
     _offer.entries = 4 if tiny else 256
     _offer.completions = 8 if tiny else 4096
     _offer.buffers = 4 if tiny else 64

@@ -20,7 +20,6 @@ cdef class UringEngine(Engine):
     cdef Py_ssize_t quiet_count
     cdef int64_t busy_poll_ns
     cdef bint spins_pay
-    cdef list orphans               # what an abandoned ring might still write to
 
     cdef int _open(self) except -1
     cdef int _move(self) except -1

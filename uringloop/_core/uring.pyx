@@ -34,6 +34,9 @@ cdef extern from * nogil:
     """
     int ur_gettid()
 
+# What an abandoned ring might still write to.
+cdef list _orphans = []
+
 # Without TASKRUN_FLAG a chain of callbacks enters the kernel once in so many turns, to learn of completions.
 cdef unsigned BLIND_TURNS = 64
 
@@ -44,7 +47,6 @@ cdef class UringEngine(Engine):
 
     def __init__(self, ready, unsigned entries=0, double busy_poll=0.0):
         Engine.__init__(self, ready)
-        self.orphans = []
         self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
         self.spins_pay = True
         self.ring.sq_entries = entries or offer().entries
@@ -113,6 +115,7 @@ cdef class UringEngine(Engine):
         The rest (files, which kernel workers handle) is told ECANCELED and kept alive for ever, because
         nothing says when the old ring's last write has happened."""
         cdef Op op
+        cdef Py_ssize_t i
         if not self.forked:
             self._walk()
             if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
@@ -130,10 +133,12 @@ cdef class UringEngine(Engine):
         self._open()
         if self.pool is not None and registered:
             self.pool.register(self.ring.fd)
+        unseen = {self.backlog[i] for i in range(self.backlog_count)}  # by the old ring, and by any cancel requests
         self.backlog_count = 0
         for op in reversed(list(self.ops)):
             if op.state == OP_CANCELLING or not (op.repeatable or op.state == OP_QUEUED):
-                self.orphans.append(op)
+                if not op.repeatable and <uintptr_t> <PyObject *> op not in unseen:
+                    _orphans.append(op)
                 self.ops.completed(op, -ECANCELED, 0, self.ready)
                 continue
             if op.state == OP_IN_KERNEL:
