@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.candidate import CANDIDATES, CONTROL, Candidate, candidate_named
+from benchmarks.curves import curves
 from benchmarks.machine import machine_facts
 from benchmarks.picture import picture
 from benchmarks.report import as_json, as_markdown
@@ -42,6 +43,9 @@ def parser(program: str) -> argparse.ArgumentParser:
     made.add_argument("--json", type=Path, metavar="FILE", help="write every sample and the machine's facts")
     made.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
     made.add_argument("--svg", type=Path, metavar="FILE", help="write the bar chart")
+    made.add_argument(
+        "--curves", type=Path, metavar="FILE", help="write the curves of the growth and scale rows"
+    )
     return made
 
 
@@ -85,4 +89,6 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m bench
         options.markdown.write_text(as_markdown(results, facts))
     if options.svg is not None:
         options.svg.write_text(picture(results))
+    if options.curves is not None:
+        options.curves.write_text(curves(results))
     return 0

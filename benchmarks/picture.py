@@ -44,12 +44,14 @@ def picture(results: Results) -> str:
     )
 
 
+def colour_of(name: str) -> str:
+    return COLOURS.get(name, "#f2cf5b")
+
+
 def legend(names: list[str]) -> list[str]:
     parts, left = [], 10
     for name in names:
-        parts.append(
-            f"<rect x='{left}' y='10' width='10' height='10' fill='{COLOURS.get(name, '#f2cf5b')}'/>"
-        )
+        parts.append(f"<rect x='{left}' y='10' width='10' height='10' fill='{colour_of(name)}'/>")
         parts.append(f"<text x='{left + 14}' y='19'>{escape(name)}</text>")
         left += 30 + 7 * len(name)
     return parts
@@ -65,7 +67,7 @@ def row_bars(results: Results, row: Row, top: int) -> list[str]:
         y = top + BAR * index
         ratio = (cell.ratio or 0.0) if cell is not None else 0.0
         length = BARS * ratio / best
-        colour = COLOURS.get(name, "#f2cf5b")
+        colour = colour_of(name)
         parts.append(f"<rect x='{TITLE}' y='{y}' width='{length:.1f}' height='{BAR - 2}' fill='{colour}'/>")
         weight = " font-weight='bold'" if name == OURS else ""
         text = (

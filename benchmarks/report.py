@@ -6,7 +6,16 @@ import json
 from typing import Any
 
 from benchmarks.result import Results
-from benchmarks.table import columns_of, groups_of, notes, ratio_cell, raw_cell, verdict_text
+from benchmarks.table import (
+    columns_of,
+    groups_of,
+    limit_cell,
+    limit_rows,
+    notes,
+    ratio_cell,
+    raw_cell,
+    verdict_text,
+)
 
 
 def as_json(results: Results, facts: dict[str, str]) -> str:
@@ -60,5 +69,24 @@ def as_markdown(results: Results, facts: dict[str, str]) -> str:
                 verdict = verdict_text(results, row, metric)
                 verdict = f"**{verdict}**" if verdict.startswith("LOSS") else verdict
                 lines.append(f"| {title} | " + " | ".join(cells) + f" | {verdict} |")
-    lines += notes(results)
+    lines += limit_section(results)
+    lines += [f"- {note}" if note else "" for note in notes(results)]
     return "\n".join(lines) + "\n"
+
+
+def limit_section(results: Results) -> list[str]:
+    rows = limit_rows(results)
+    if not rows:
+        return []
+    columns = columns_of(results, rows)
+    lines = [
+        "",
+        "## CPU per message as a fraction of bare C io_uring",
+        "",
+        "| | " + " | ".join(columns) + " |",
+    ]
+    lines.append("|---|" + "---:|" * len(columns))
+    for row in rows:
+        cells = " | ".join(limit_cell(results, row, name) for name in columns)
+        lines.append(f"| {row.title} | {cells} |")
+    return lines

@@ -58,7 +58,7 @@ class Row:
     arguments: dict[str, Any] = field(default_factory=dict)
     measure: Callable[[Row, Candidate, float], dict[str, float]] | None = None
     quick: bool = False
-    native: bool = False  # the bare C servers take part too
+    native: tuple[str, ...] = ()  # the bare C servers that take part
     extra_candidates: tuple[str, ...] = ()
     seconds: float = 0.15  # the length of one sample
     timeout: float = 20.0
@@ -66,7 +66,7 @@ class Row:
 
     def takes(self, candidate: Candidate, asked: set[str]) -> bool:
         """Whether the candidate takes part: optional ones when this row or the user asked for them."""
-        if candidate.native and not self.native:
+        if candidate.native and candidate.name not in self.native + self.extra_candidates:
             return False
         if candidate.name in self.extra_candidates or candidate.name in asked:
             return True

@@ -11,6 +11,7 @@ from benchmarks.units import figure, ratio_text
 
 TITLE_WIDTH = 46
 CELL_WIDTH = 15
+LIMIT = "c-uring"
 
 
 def groups_of(results: Results) -> dict[str, list[Row]]:
@@ -65,8 +66,35 @@ def table(results: Results, all_metrics: bool = False) -> str:
         for row in rows:
             for metric in shown_metrics(row, all_metrics):
                 lines += row_lines(results, row, metric, columns)
+    lines += limit_table(results)
     lines += notes(results)
     return "\n".join(lines)
+
+
+def limit_rows(results: Results) -> list[Row]:
+    """The rows in which the bare C server on io_uring ran too, compared by processor time."""
+    return [r for r in results.rows if r.metrics[0].name == "cpu" and LIMIT in results.ran(r)]
+
+
+def limit_table(results: Results) -> list[str]:
+    """The same rows against the physical limit: its processor time per message over that of each loop."""
+    rows = limit_rows(results)
+    if not rows:
+        return []
+    columns = columns_of(results, rows)
+    head = "".join(name.rjust(CELL_WIDTH) for name in columns)
+    lines = ["", "fraction of bare C io_uring, CPU per message".ljust(TITLE_WIDTH) + head]
+    for row in rows:
+        cells = "".join(limit_cell(results, row, name).rjust(CELL_WIDTH) for name in columns)
+        lines.append(row.title[:TITLE_WIDTH].ljust(TITLE_WIDTH) + cells)
+    return lines
+
+
+def limit_cell(results: Results, row: Row, candidate: str) -> str:
+    cell = results.cell(row, row.metrics[0], candidate, base=LIMIT)
+    if cell is None or cell.ratio is None:
+        return "-"
+    return f"{cell.ratio:.2f} ±{cell.spread * 100:.0f}%" if cell.rounds > 1 else f"{cell.ratio:.2f}"
 
 
 def shown_metrics(row: Row, all_metrics: bool) -> list[Metric]:

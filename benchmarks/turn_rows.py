@@ -21,7 +21,6 @@ TURN_ROWS: tuple[Row, ...] = (
         "the same, 2 arguments",
         work="turn:call_soon",
         arguments={"arguments": 2},
-        quick=True,
     ),
     Row("call_soon-turns", "turn", "call_soon, 1,000 a turn", work="turn:call_soon_turns", quick=True),
     Row(
@@ -41,13 +40,12 @@ TURN_ROWS: tuple[Row, ...] = (
         work="turn:gather",
         arguments={"suspend": False},
     ),
-    Row("future", "turn", "future set by call_soon, awaited", work="turn:future", quick=True),
+    Row("future", "turn", "future set by call_soon, awaited", work="turn:future"),
     Row(
         "call_later-cancel",
         "turn",
         "10,000 call_later, then cancel",
         work="turn:call_later_cancel",
-        quick=True,
     ),
     Row(
         "call_later-cancel-now", "turn", "call_later + cancel, one by one", work="turn:call_later_cancel_now"
@@ -68,7 +66,6 @@ TURN_ROWS: tuple[Row, ...] = (
         "run_coroutine_threadsafe().result()",
         work="turn:coroutine_threadsafe",
         metrics=(RATE, Metric("cpu", "cores", higher_is_better=False, compared=False)),
-        quick=True,
     ),
     Row(
         "coroutine-threadsafe-one-core",
@@ -152,7 +149,7 @@ TIMER_ROWS: tuple[Row, ...] = (
         "timers:truth",
         {},
         quick=True,
-        max_rounds=2,
+        max_rounds=1,
         timeout=60,
     ),
     Row(
@@ -164,7 +161,6 @@ TIMER_ROWS: tuple[Row, ...] = (
             Metric("cpu", "s", higher_is_better=False, compared=False),
         ),
         "timers:idle",
-        quick=True,
         max_rounds=1,
     ),
 )
