@@ -3,21 +3,24 @@ two each to the room that does it; everything else is CPython's own."""
 
 from __future__ import annotations
 
-import asyncio
+import contextvars
 import os
 import socket
 import sys
 import warnings
-from asyncio import base_events, events
+import weakref
+from asyncio import base_events, constants, events, sslproto
 from collections.abc import Callable
 from typing import Any
 
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop
 from uringloop._core.probe import refusal
+from uringloop._core.stream import make_stream_transport
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.net.readers import Readers, descriptor
+from uringloop.net.servers import Listener
 from uringloop.net.signals import Signals
 
 ENGINES = ("auto", "uring", "epoll", "fake")
@@ -67,6 +70,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         base_events.BaseEventLoop.__init__(self)
         self._engine_name = name
         self._set_up(engine_class, {"entries": entries, "busy_poll": busy_poll})
+        self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._listeners: dict[int, Listener] = {}
         self._readers = Readers(self)
         self._signals = Signals(self)
 
@@ -111,10 +116,12 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
         self._check_closed()
+        self._ensure_fd_no_transport(fd)
         self._readers.add(descriptor(fd), False, callback, args)
 
     def add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
         self._check_closed()
+        self._ensure_fd_no_transport(fd)
         self._readers.add(descriptor(fd), True, callback, args)
 
     def remove_reader(self, fd: Any) -> bool:
@@ -136,6 +143,79 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     def _remove_writer(self, fd: Any) -> bool:
         return self.remove_writer(fd)
+
+    # Stream transports and servers
+
+    def _make_socket_transport(
+        self,
+        sock: socket.socket,
+        protocol: Any,
+        waiter: Any = None,
+        *,
+        extra: Any = None,
+        server: Any = None,
+        context: Any = None,
+    ) -> Any:
+        self._ensure_fd_no_transport(sock)
+        return make_stream_transport(
+            self, sock, protocol, waiter, extra, server, context or contextvars.copy_context()
+        )
+
+    def _make_ssl_transport(
+        self,
+        rawsock: socket.socket,
+        protocol: Any,
+        sslcontext: Any,
+        waiter: Any = None,
+        *,
+        server_side: bool = False,
+        server_hostname: str | None = None,
+        extra: Any = None,
+        server: Any = None,
+        ssl_handshake_timeout: float | None = constants.SSL_HANDSHAKE_TIMEOUT,
+        ssl_shutdown_timeout: float | None = constants.SSL_SHUTDOWN_TIMEOUT,
+        context: Any = None,
+    ) -> Any:
+        self._ensure_fd_no_transport(rawsock)
+        ssl_protocol = sslproto.SSLProtocol(
+            self,
+            protocol,
+            sslcontext,
+            waiter,
+            server_side,
+            server_hostname,
+            ssl_handshake_timeout=ssl_handshake_timeout,
+            ssl_shutdown_timeout=ssl_shutdown_timeout,
+        )
+        self._make_socket_transport(rawsock, ssl_protocol, extra=extra, server=server, context=context)
+        return ssl_protocol._app_transport
+
+    def _start_serving(
+        self,
+        protocol_factory: Callable[[], Any],
+        sock: socket.socket,
+        sslcontext: Any = None,
+        server: Any = None,
+        backlog: int = 100,
+        ssl_handshake_timeout: float | None = constants.SSL_HANDSHAKE_TIMEOUT,
+        ssl_shutdown_timeout: float | None = constants.SSL_SHUTDOWN_TIMEOUT,
+        context: Any = None,
+    ) -> None:
+        timeouts = (ssl_handshake_timeout, ssl_shutdown_timeout)
+        self._listeners[sock.fileno()] = Listener(
+            self, protocol_factory, sock, sslcontext, server, timeouts, context
+        )
+
+    def _stop_serving(self, sock: socket.socket) -> None:
+        listener = self._listeners.pop(sock.fileno(), None)
+        if listener is not None:
+            listener.stop()
+        sock.close()
+
+    def _ensure_fd_no_transport(self, fd: Any) -> None:
+        transport = self._transports.get(descriptor(fd))
+        if transport is not None and not transport.is_closing():
+            raise RuntimeError(f"File descriptor {fd!r} is used by transport {transport!r}")
 
     # Signals
 

@@ -24,8 +24,9 @@ cdef class BufferPool:
     cdef int ring_fd                    # where it is registered, or -1
 
     cdef int register(self, int ring_fd) except -1
-    cdef void forget_ring(self) noexcept
+    cdef void forget_ring(self, bint mapped) noexcept
     cdef int take(self) noexcept
+    cdef void untake(self, int number) noexcept
     cdef void took(self, int number) noexcept
     cdef void give_back(self, int number) noexcept
     cdef bint grow(self) noexcept

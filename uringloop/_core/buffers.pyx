@@ -89,12 +89,14 @@ cdef class BufferPool:
             self._offer(self.free[self.free_count])
         return 0
 
-    cdef void forget_ring(self) noexcept:
-        """The ring is gone (moved, closed, or a parent's): buffers the kernel had are nobody's again."""
+    cdef void forget_ring(self, bint mapped) noexcept:
+        """The ring is gone (moved, closed, or a parent's, whose memory is not mapped here): buffers the kernel
+        had are nobody's again."""
         cdef unsigned i
         if self.ring_fd < 0:
             return
-        munmap(self.ring, self.capacity * sizeof(io_uring_buf))
+        if mapped:
+            munmap(self.ring, self.capacity * sizeof(io_uring_buf))
         self.ring = NULL
         self.ring_fd = -1
         self.free_count = 0
@@ -126,6 +128,11 @@ cdef class BufferPool:
         self.free_count -= 1
         return self.free[self.free_count]
 
+    cdef void untake(self, int number) noexcept:
+        """Nothing was received into it."""
+        self.free[self.free_count] = number
+        self.free_count += 1
+
     cdef void took(self, int number) noexcept:
         """A completion delivered this buffer to a receiver."""
         self.out += 1
@@ -144,7 +151,7 @@ cdef class BufferPool:
         """Free the memory. The ring must be closed before: the kernel writes into it until then."""
         cdef unsigned i
         cdef size_t size
-        self.forget_ring()
+        self.forget_ring(True)
         for i in range(self.chunk_count):
             # The first chunk has as many buffers as the second, and each later one as all before it.
             size = self.count >> (self.chunk_count - 1) << (i - 1 if i else 0)

@@ -56,6 +56,10 @@ cdef class Engine:
         """Submit what is queued and learn what has completed, without waiting."""
         raise NotImplementedError
 
+    cdef int flush_now(self) except -1:
+        """Let what is queued take effect before the turn ends, where the calling thread may."""
+        return 0
+
     cdef int sleep(self, int64_t deadline_ns) except -1:
         """The same, and wait for a completion, a wake or the deadline. The thread's only place to sleep."""
         raise NotImplementedError

@@ -117,6 +117,12 @@ cdef class EpollEngine(Engine):
         self.flush()
         return self.wait(0)
 
+    cdef int flush_now(self) except -1:
+        if not self.forked:
+            self.flush()
+            self.tell()
+        return 0
+
     cdef int sleep(self, int64_t deadline_ns) except -1:
         cdef int64_t until
         self.sleeps += 1

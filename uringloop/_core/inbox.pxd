@@ -13,6 +13,7 @@ cdef class Inbox:
     cdef Engine engine
 
     cdef int push(self, Runnable node) except -1
+    cdef bint offer(self, Runnable node) noexcept
     cdef void take(self, ReadyQueue ready) noexcept
     cdef bint fall_asleep(self) noexcept
     cdef void woke_up(self) noexcept

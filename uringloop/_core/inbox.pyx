@@ -19,11 +19,17 @@ cdef class Inbox:
 
     cdef int push(self, Runnable node) except -1:
         """From any thread. Raises RuntimeError once closed; otherwise `node` will run."""
+        if not self.offer(node):
+            raise RuntimeError("Event loop is closed")
+        return 0
+
+    cdef bint offer(self, Runnable node) noexcept:
+        """From any thread. False: closed, and `node` will not run; otherwise it will."""
         cdef bint wake
         ur_guard_lock(&self.guard)
         if self.closed:
             ur_guard_unlock(&self.guard)
-            raise RuntimeError("Event loop is closed")
+            return False
         ready_push(self.waiting, node)
         wake = self.asleep and not self.wake_pending
         if wake:
@@ -31,7 +37,7 @@ cdef class Inbox:
         ur_guard_unlock(&self.guard)
         if wake:
             self.engine.wake()
-        return 0
+        return True
 
     cdef void take(self, ReadyQueue ready) noexcept:
         """The loop's thread: move all that was handed in behind what is ready."""

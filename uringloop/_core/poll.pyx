@@ -12,6 +12,7 @@ from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP
 
 cdef class PollOp(Op):
     def __init__(self, Loop loop, int fd, bint write, handle):
+        self.loop = loop
         self.engine = loop.engine
         self.fd = fd
         self.events = POLLOUT if write else POLLIN
@@ -29,6 +30,9 @@ cdef class PollOp(Op):
         self.handle = None
         if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
             self.engine.cancel(self)
+            if not self.loop.runner:
+                # A poll keeps its file open. While the loop runs it ends with this turn; else nobody would end it.
+                self.engine.flush_now()
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         sqe.opcode = IORING_OP_POLL_ADD

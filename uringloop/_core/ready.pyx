@@ -13,6 +13,9 @@ cdef class Runnable:
         """What becoming ready leads to. -1 only for what must leave run_forever (SystemExit, KeyboardInterrupt)."""
         raise NotImplementedError
 
+    cdef void dropped(self) noexcept:
+        """Its queue was thrown away, for its loop is closing: it will not run."""
+
 
 cdef class ReadyQueue:
     def __len__(self):
@@ -33,8 +36,12 @@ cdef class ReadyQueue:
 
     cdef void clear(self) noexcept:
         # One at a time: a node's end may run Python code, which may push.
+        cdef PyObject *node
         while self.head is not NULL:
-            Py_DECREF(<object> ready_pop(self))
+            node = ready_pop(self)
+            (<Runnable> node).dropped()
+            Py_DECREF(<object> node)
+
     def __dealloc__(self):
         self.clear()
 

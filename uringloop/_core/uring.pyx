@@ -128,7 +128,7 @@ cdef class UringEngine(Engine):
         if URINGLOOP_DEBUG:
             count_freed(COUNT_FD)
         if self.pool is not None:
-            self.pool.forget_ring()
+            self.pool.forget_ring(not self.forked)
         self.forked = 0
         self._open()
         if self.pool is not None and registered:
@@ -226,6 +226,11 @@ cdef class UringEngine(Engine):
 
     cdef int poll(self) except -1:
         return self._enter(False, 0)
+
+    cdef int flush_now(self) except -1:
+        if self.owner_tid and not self.forked and self.owner_tid == ur_gettid():
+            self._enter(False, 0)
+        return 0
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
         self.sleeps += 1
@@ -333,11 +338,20 @@ cdef class UringEngine(Engine):
             if ur_now_ns() >= end:
                 return False
 
+    cdef BufferPool buffers(self):
+        if self.pool is None:
+            Engine.buffers(self)
+            if offer().buffer_ring:
+                self.pool.register(self.ring.fd)
+        return self.pool
+
     cdef int close(self) except -1:
         if self.closed:
             return 0
         if self.forked:
             self.ring.sqes_map = self.ring.cq_map = self.ring.rings_map = NULL
+            if self.pool is not None:
+                self.pool.forget_ring(False)
         had_ring = self.ring.fd >= 0
         ring_close(&self.ring)
         if had_ring and URINGLOOP_DEBUG:

@@ -1,0 +1,109 @@
+# AcceptOp: accepting on one listening socket. Owns accepted descriptors until a transport or the listener has
+# taken them. What a connection becomes, and what to do without resources, is net/servers.py's.
+from cpython.object cimport PyObject
+from libc.stdlib cimport free, realloc
+
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport (
+    EAGAIN, ECANCELED, ECONNABORTED, EINTR, EINVAL, IORING_ACCEPT_MULTISHOT, IORING_CQE_F_MORE, IORING_OP_ACCEPT,
+    SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_close, errno, io_uring_sqe, uint32_t,
+)
+from uringloop._core.loop cimport Loop
+from uringloop._core.op cimport NEED_READ, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.probe cimport offer
+
+
+cdef class AcceptOp(Op):
+    def __init__(self, Loop loop, int fd, listener):
+        self.engine = loop.engine
+        self.fd = fd
+        self.listener = listener
+        self.need = NEED_READ
+        self.repeatable = True
+        self.multishot = offer().multishot_accept
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            c_close(self.accepted[i])
+        free(self.accepted)
+
+    def start(self):
+        if self.state == OP_IDLE and not self.queued:
+            self.engine.submit(self)
+
+    def stop(self):
+        """Accept no more: connections the kernel had accepted for us already are closed."""
+        self.listener = None
+        if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
+            self.engine.cancel(self)
+            # Now: the port is free once the kernel has let go, and the caller may bind it again at once.
+            self.engine.flush_now()
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        sqe.opcode = IORING_OP_ACCEPT
+        sqe.fd = self.fd
+        sqe.accept_flags = SOCK_CLOEXEC | SOCK_NONBLOCK
+        if self.multishot:
+            sqe.ioprio = IORING_ACCEPT_MULTISHOT
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        cdef int fd = c_accept4(self.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)
+        if fd < 0:
+            return -errno
+        flags[0] = IORING_CQE_F_MORE
+        return fd
+
+    cdef void note(self, int res, uint32_t flags) noexcept:
+        if res >= 0:
+            self._keep(res)
+        elif not flags & IORING_CQE_F_MORE:
+            self.error = -res
+        if not flags & IORING_CQE_F_MORE:
+            self.ended = True
+
+    cdef void _keep(self, int fd) noexcept:
+        cdef int *larger
+        if self.count == self.size:
+            larger = <int *> realloc(self.accepted, (2 * self.size + 16) * sizeof(int))
+            if larger is NULL:
+                c_close(fd)  # no memory for a number: there is none for a connection either
+                return
+            self.accepted = larger
+            self.size = 2 * self.size + 16
+        self.accepted[self.count] = fd
+        self.count += 1
+
+    cdef int run(self, object loop) except -1:
+        cdef Py_ssize_t i, count = self.count
+        cdef int fd
+        try:
+            for i in range(count):
+                fd, self.accepted[i] = self.accepted[i], -1
+                if self.listener is None or self.engine.closed:
+                    c_close(fd)
+                    continue
+                self.listener.connected(fd)
+        finally:
+            # What is left after an exception that leaves the loop is taken when it runs again.
+            left = [self.accepted[i] for i in range(self.count) if self.accepted[i] >= 0]
+            self.count = len(left)
+            for i in range(self.count):
+                self.accepted[i] = left[i]
+        if self.ended:
+            self.ended = False
+            self._end(loop)
+        return 0
+
+    cdef int _end(self, object loop) except -1:
+        cdef int error = self.error
+        self.error = 0
+        if self.listener is None:
+            return 0
+        if error == EINVAL and self.multishot:
+            self.multishot = False
+        elif error and error not in (EAGAIN, EINTR, ECONNABORTED, ECANCELED):
+            self.listener.failed(error)
+            return 0
+        self.start()
+        return 0

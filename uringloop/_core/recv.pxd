@@ -1,0 +1,33 @@
+from uringloop._core.buffers cimport BufferPool
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport int32_t, uint8_t
+from uringloop._core.op cimport Op
+from uringloop._core.transport cimport Transport
+
+
+cdef enum RecvMode:
+    RECV_MULTISHOT     # one submission, a completion with a provided buffer for each arrival
+    RECV_ONESHOT       # the same, submitted again each time
+    RECV_POLL          # no provided buffers: wait for readiness, then recv(2)
+
+
+cdef class RecvOp(Op):
+    # The loop's thread only.
+    cdef Transport transport     # None once the transport is done with receiving
+    cdef Engine engine
+    cdef BufferPool pool
+    cdef uint8_t mode
+    cdef bint ended              # the kernel will say no more until it is submitted again
+    cdef int end_result          # ... with which result
+    cdef int32_t first           # buffers that arrived and were not delivered yet, chained through the pool
+    cdef int32_t last
+    cdef list held               # what arrived while reading was paused, oldest first
+
+    cdef int start(self) except -1
+    cdef int stop(self) except -1
+    cdef int resume(self) except -1
+    cdef void drop(self) noexcept
+    cdef void _arrived(self, int number, int length) noexcept
+    cdef int _deliver(self) except -1
+    cdef int _hold(self) except -1
+    cdef int _end(self) except -1

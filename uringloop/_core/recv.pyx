@@ -1,0 +1,198 @@
+# RecvOp: receiving on one stream. Owns the buffers that arrived and were not delivered yet, gives each back to
+# the pool as soon as its bytes are copied or consumed, and decides what the end of a submission means: more,
+# end of file, no buffers for the moment, or an error. Hands bytes to its Transport; knows no protocol.
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+from uringloop._core.buffers cimport BufferPool
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport (
+    EAGAIN, ECANCELED, EINTR, EINVAL, ENOBUFS, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER, IORING_CQE_F_MORE,
+    IORING_OP_POLL_ADD, IORING_OP_RECV, IORING_RECV_MULTISHOT, IOSQE_BUFFER_SELECT, MSG_DONTWAIT, POLLIN,
+    c_recv, errno, io_uring_sqe, uint32_t,
+)
+from uringloop._core.op cimport NEED_READ, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.probe cimport offer
+from uringloop._core.ready cimport ready_push
+from uringloop._core.transport cimport Transport
+
+
+cdef class RecvOp(Op):
+    def __init__(self, Transport transport):
+        self.transport = transport
+        self.engine = transport.engine
+        self.pool = self.engine.buffers()
+        self.fd = transport.fd
+        self.need = NEED_READ
+        self.repeatable = True
+        self.multishot = True
+        self.first = self.last = -1
+        if self.pool.ring is NULL:
+            self.mode = RECV_POLL
+        else:
+            self.mode = RECV_MULTISHOT if offer().multishot_recv else RECV_ONESHOT
+
+    def __dealloc__(self):
+        self.drop()
+
+    cdef int start(self) except -1:
+        if self.state == OP_IDLE and not self.queued and not self.ended:
+            self.engine.submit(self)
+        return 0
+
+    cdef int stop(self) except -1:
+        """Ask the kernel to stop; what has arrived by then is kept."""
+        if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
+            self.engine.cancel(self)
+        return 0
+
+    cdef int resume(self) except -1:
+        """Reading goes on: what was held first, in the next turn."""
+        if self.queued:
+            return 0
+        if self.held or self.first >= 0 or self.ended:
+            ready_push(self.engine.ready, self)
+            return 0
+        return self.start()
+
+    cdef void drop(self) noexcept:
+        """Give back what nobody will want."""
+        cdef int number
+        while self.first >= 0:
+            number = self.first
+            self.first = self.pool.arrivals[number].next
+            self.pool.give_back(number)
+        self.held = None
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        sqe.fd = self.fd
+        if self.mode == RECV_POLL:
+            sqe.opcode = IORING_OP_POLL_ADD
+            sqe.poll32_events = POLLIN
+            return
+        sqe.opcode = IORING_OP_RECV
+        sqe.flags = IOSQE_BUFFER_SELECT
+        if self.mode == RECV_MULTISHOT:
+            sqe.ioprio = IORING_RECV_MULTISHOT
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        cdef int number = self.pool.take()
+        cdef ssize_t got
+        cdef size_t size = self.pool.size
+        if number < 0:
+            return -ENOBUFS
+        if self.most and <size_t> self.most < size:
+            size = self.most
+        got = c_recv(self.fd, self.pool.addresses[number], size, MSG_DONTWAIT)
+        if got <= 0:
+            self.pool.untake(number)
+            return <int> got if got == 0 else -errno
+        flags[0] = <uint32_t> number << IORING_CQE_BUFFER_SHIFT | IORING_CQE_F_BUFFER | IORING_CQE_F_MORE
+        return <int> got
+
+    cdef void note(self, int res, uint32_t flags) noexcept:
+        cdef uint32_t mine = 0
+        if self.mode == RECV_POLL and res > 0 and not flags & IORING_CQE_F_BUFFER:
+            # The poll of a ring without provided buffers: receive now.
+            res = self.attempt(&mine)
+            if res > 0:
+                self.pool.took(mine >> IORING_CQE_BUFFER_SHIFT)
+                self._arrived(mine >> IORING_CQE_BUFFER_SHIFT, res)
+        elif flags & IORING_CQE_F_BUFFER:
+            if res > 0:
+                self._arrived(flags >> IORING_CQE_BUFFER_SHIFT, res)
+            else:
+                self.pool.give_back(flags >> IORING_CQE_BUFFER_SHIFT)
+        if not flags & IORING_CQE_F_MORE:
+            self.ended = True
+            self.end_result = res
+
+    cdef void _arrived(self, int number, int length) noexcept:
+        self.pool.arrivals[number].length = length
+        self.pool.arrivals[number].next = -1
+        if self.first < 0:
+            self.first = number
+        else:
+            self.pool.arrivals[self.last].next = number
+        self.last = number
+
+    cdef int run(self, object loop) except -1:
+        if self.transport is None:
+            self.drop()
+            return 0
+        try:
+            self._deliver()
+        except BaseException:
+            # Leaves the loop (KeyboardInterrupt): the rest is delivered when it runs again.
+            if not self.queued:
+                ready_push(self.engine.ready, self)
+            raise
+        if self.ended and self.transport is not None:
+            self._end()
+        if self.transport is None:
+            return 0
+        if self.transport.told:
+            self.transport.release()
+        elif self.transport.wants_data() and not self.held:
+            self.start()
+        return 0
+
+    cdef int _deliver(self) except -1:
+        """Hand over what arrived, in order, for as long as the transport wants it."""
+        cdef Transport transport = self.transport
+        cdef int number
+        while self.held and transport.wants_data():
+            transport.held_arrived(self.held.pop(0))
+        while self.first >= 0:
+            if not transport.wants_data():
+                return self._hold()
+            number = self.first
+            self.first = self.pool.arrivals[number].next
+            try:
+                transport.data_arrived(self.pool.addresses[number], self.pool.arrivals[number].length)
+            finally:
+                self.pool.give_back(number)
+        return 0
+
+    cdef int _hold(self) except -1:
+        """Reading was paused: copy the rest, so that one slow reader does not keep buffers from all others.
+        When it was closed the rest is nobody's."""
+        cdef int number
+        if self.transport.closing:
+            self.drop()
+            return 0
+        if self.held is None:
+            self.held = []
+        while self.first >= 0:
+            number = self.first
+            self.held.append(PyBytes_FromStringAndSize(self.pool.addresses[number],
+                                                       self.pool.arrivals[number].length))
+            self.first = self.pool.arrivals[number].next
+            self.pool.give_back(number)
+        return 0
+
+    cdef int _end(self) except -1:
+        """The submission ended. While reading is paused the reason waits: asyncio does not read then either."""
+        cdef Transport transport = self.transport
+        cdef int result = self.end_result
+        if transport.closing:
+            self.ended = False
+            return 0
+        if self.held or not transport.wants_data():
+            if result > 0 or result == -ECANCELED or result == -ENOBUFS:
+                self.ended = False
+            return 0
+        self.ended = False
+        if result == 0:
+            return transport.eof_arrived()
+        if result == -ENOBUFS:
+            # Flow control, not an error: with multishot it comes even when nothing has arrived. Buffers are
+            # given back within each turn, so there will be some; and more, until there are many.
+            self.pool.grow()
+        elif result == -EINVAL and self.mode == RECV_MULTISHOT:
+            self.mode = RECV_ONESHOT
+        elif result < 0 and result not in (-ECANCELED, -EAGAIN, -EINTR):
+            return transport.io_failed(-result, "Fatal read error on socket transport")
+        return 0
+
+    cdef str describe(self):
+        return f"RecvOp {'multishot oneshot poll'.split()[self.mode]}"

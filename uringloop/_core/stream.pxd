@@ -1,0 +1,22 @@
+from uringloop._core.recv cimport RecvOp
+from uringloop._core.send cimport SendOp
+from uringloop._core.transport cimport Transport
+
+
+cdef class StreamTransport(Transport):
+    # The loop's thread only.
+    cdef RecvOp recv
+    cdef SendOp send             # made at the first write
+    cdef bint buffered           # the protocol is a BufferedProtocol
+    cdef readonly bint _paused   # pause_reading() was called
+    cdef bint ended              # the peer has sent all it will
+    cdef readonly bint _eof      # write_eof() was called
+    cdef object empty_waiter     # a future that wants the queue empty (sendfile), or None
+    cdef int error               # what shutdown() said after the last byte
+
+    cdef int start_reading(self) except -1
+    cdef int write_bytes(self, bytes data) except -1
+    cdef int push(self) except -1
+    cdef int refuse_write(self, str name) except -1
+    cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1
+    cdef void set_no_delay(self) noexcept

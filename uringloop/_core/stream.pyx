@@ -1,0 +1,320 @@
+# StreamTransport: TCP and Unix stream connections, asyncio's Transport interface. Owns one RecvOp and, once
+# something is written, one SendOp; hands what arrives to a Protocol or a BufferedProtocol, and decides when
+# queued writes, half-closing and closing are done.
+from asyncio import base_events, constants, futures, protocols
+from asyncio.log import logger
+
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memcpy
+
+from uringloop._core.kernel cimport ENOTCONN, SHUT_WR, c_shutdown, errno
+from uringloop._core.loop cimport Loop
+from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL
+from uringloop._core.recv cimport RecvOp
+from uringloop._core.send cimport SendOp
+from uringloop._core.transport cimport Transport
+
+cdef extern from "<netinet/tcp.h>" nogil:
+    int IPPROTO_TCP, TCP_NODELAY
+    int setsockopt(int fd, int level, int name, const void *value, unsigned length)
+
+cdef object _BufferedProtocol = protocols.BufferedProtocol
+cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
+cdef object _FATAL_WRITE = "Fatal write error on socket transport"
+
+
+cdef class StreamTransport(Transport):
+    _start_tls_compatible = True
+    _sendfile_compatible = constants._SendfileMode.TRY_NATIVE
+
+    def set_protocol(self, protocol):
+        self.buffered = isinstance(protocol, _BufferedProtocol)
+        Transport.set_protocol(self, protocol)
+
+    cdef int start_reading(self) except -1:
+        """Once connection_made was called."""
+        if self.recv is None and self.fd >= 0:
+            self.recv = RecvOp(self)
+        if self.wants_data():
+            self.recv.start()
+        return 0
+
+    def _start_reading(self):
+        self.start_reading()
+
+    # Reading
+
+    cdef bint wants_data(self) noexcept:
+        return not self.closing and not self._paused and not self.ended
+
+    def is_reading(self):
+        return not self.closing and not self._paused
+
+    def pause_reading(self):
+        if self.closing or self._paused:
+            return
+        self._paused = True
+        if self.recv is not None:
+            self.recv.stop()
+        if self._loop._debug:
+            logger.debug("%r pauses reading", self)
+
+    def resume_reading(self):
+        if self.closing or not self._paused:
+            return
+        self._paused = False
+        if self.recv is not None and not self.ended:
+            self.recv.resume()
+        if self._loop._debug:
+            logger.debug("%r resumes reading", self)
+
+    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
+        if self.buffered:
+            return self._to_buffers(data, length)
+        return self.held_arrived(PyBytes_FromStringAndSize(data, length))
+
+    cdef int held_arrived(self, bytes data) except -1:
+        if self.buffered:
+            return Transport.held_arrived(self, data)
+        try:
+            self.call("data_received", data)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+        return 0
+
+    cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1:
+        """Copy into the buffers a BufferedProtocol offers, however small they are. It may pause reading, close
+        or be replaced in between: the rest is then held, dropped, or its successor's."""
+        cdef Py_buffer view
+        cdef Py_ssize_t count
+        cdef str failed = "Fatal error: protocol.get_buffer() call failed."
+        while length > 0:
+            if not self.buffered or not self.wants_data():
+                break
+            try:
+                buffer = self.call("get_buffer", -1)
+                PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+                count = min(view.len, length)
+                memcpy(view.buf, data, count)
+                PyBuffer_Release(&view)
+                if count == 0:
+                    raise RuntimeError("get_buffer() returned an empty buffer")
+                del buffer
+                failed = "Fatal error: protocol.buffer_updated() call failed."
+                data += count
+                length -= count
+                self.call("buffer_updated", count)
+                failed = "Fatal error: protocol.get_buffer() call failed."
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                return self.fatal(error, failed)
+        if length > 0 and not self.closing:
+            rest = PyBytes_FromStringAndSize(data, length)
+            if self.wants_data():
+                return self.held_arrived(rest)
+            if self.recv.held is None:
+                self.recv.held = []
+            self.recv.held.insert(0, rest)
+        return 0
+
+    cdef int eof_arrived(self) except -1:
+        if self._loop._debug:
+            logger.debug("%r received EOF", self)
+        self.ended = True
+        try:
+            keep_open = self.call_plain("eof_received")
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            return self.fatal(error, "Fatal error: protocol.eof_received() call failed.")
+        if not keep_open:
+            self.close()
+        return 0
+
+    def call_plain(self, name):
+        return self.cvars.run(getattr(self._protocol, name))
+
+    cdef int stop_receiving(self) except -1:
+        if self.recv is not None:
+            self.recv.stop()
+        return 0
+
+    # Writing
+
+    def write(self, data):
+        """Send, at the latest when this turn ends; what does not fit the socket waits in a queue. The data may be
+        changed by the caller afterwards."""
+        if type(data) is not bytes:
+            if not isinstance(data, (bytes, bytearray, memoryview)):
+                raise TypeError("data argument must be a bytes, bytearray, or memoryview object, "
+                                f"not {type(data).__name__!r}")
+            data = bytes(data)
+        if self._eof or self.empty_waiter is not None:
+            self.refuse_write("write")
+        if PyBytes_GET_SIZE(data) == 0:
+            return
+        self.write_bytes(<bytes> data)
+
+    def writelines(self, list_of_data):
+        if self._eof or self.empty_waiter is not None:
+            self.refuse_write("writelines")
+        data = b"".join(list_of_data)
+        if data:
+            self.write_bytes(data)
+
+    cdef int refuse_write(self, str name) except -1:
+        if self._eof:
+            raise RuntimeError(f"Cannot call {name}() after write_eof()")
+        raise RuntimeError(f"unable to {name}; sendfile is in progress")
+
+    cdef int write_bytes(self, bytes data) except -1:
+        if self.lost:
+            if self.lost >= LOG_THRESHOLD:
+                logger.warning("socket.send() raised exception.")
+            self.lost += 1
+            return 0
+        if self.send is None:
+            self.send = SendOp(self)
+        self.send.append(data)
+        if self.send.size > self.high:
+            return self.push()
+        return self.send.start()
+
+    cdef int push(self) except -1:
+        """More is queued than should be: try the socket now, and pause the writer if that does not help. So
+        drain() right after a large write waits, as it does on asyncio's own loop."""
+        cdef int error = self.send.try_now()
+        if error < 0:
+            return self.io_failed(-error, _FATAL_WRITE)
+        if self.send.size > self.high:
+            self.pause_writer()
+        return self.send.start()
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        if self.closing or self._eof:
+            return
+        self._eof = True
+        if self.unsent() == 0:
+            self._shut_down()
+
+    def _shut_down(self):
+        self.make_socket().shutdown(SHUT_WR)
+
+    cdef Py_ssize_t unsent(self) noexcept:
+        return 0 if self.send is None else self.send.size
+
+    cdef void drop_unsent(self) noexcept:
+        if self.send is not None:
+            self.send.drop()
+
+    cdef bint after_send(self) noexcept:
+        if self.send.size:
+            return True  # a message of many pieces, of which the first are sent
+        if self._eof and not self.closing:
+            c_shutdown(self.fd, SHUT_WR)
+        return self.closing or self.writing_paused or self.empty_waiter is not None
+
+    cdef int sent(self) except -1:
+        """After a send: resume the writer, or finish what waited for the queue to be empty."""
+        self.resume_writer()  # may write again
+        if self.send.size or self.lost:
+            return 0
+        if self.empty_waiter is not None and not self.empty_waiter.done():
+            self.empty_waiter.set_result(None)
+        if self.closing:
+            self.lost += 1
+            self.cvars.run(self._call_connection_lost, None)
+        elif self._eof:
+            c_shutdown(self.fd, SHUT_WR)
+        return 0
+
+    cdef void set_no_delay(self) noexcept:
+        """Small writes go out at once. Only TCP has the option: elsewhere the kernel says no, at no harm."""
+        cdef int one = 1
+        setsockopt(self.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one))
+
+    # Sendfile borrows the descriptor while nothing of ours is being sent
+
+    def _make_empty_waiter(self):
+        if self.empty_waiter is not None:
+            raise RuntimeError("Empty waiter is already set")
+        self.empty_waiter = (<object> self._loop).create_future()
+        if self.unsent() == 0:
+            self.empty_waiter.set_result(None)
+        return self.empty_waiter
+
+    def _reset_empty_waiter(self):
+        self.empty_waiter = None
+
+    @property
+    def _empty_waiter(self):
+        return self.empty_waiter
+
+    # The end
+
+    cdef int io_failed(self, int error, str message) except -1:
+        Transport.io_failed(self, error, message)
+        if self.empty_waiter is not None and not self.empty_waiter.done():
+            self.empty_waiter.set_exception(OSError(error, message))
+        return 0
+
+    cdef int force_close(self, object error) except -1:
+        if self.send is not None and self.send.state == OP_IN_KERNEL and not self.lost:
+            self.engine.cancel(self.send)
+        return Transport.force_close(self, error)
+
+    def _call_connection_lost(self, error):
+        try:
+            Transport._call_connection_lost(self, error)
+        finally:
+            if self.empty_waiter is not None and not self.empty_waiter.done():
+                self.empty_waiter.set_exception(ConnectionError("Connection is closed by peer"))
+
+    cdef bint idle(self) noexcept:
+        return (self.recv is None or self.recv.state == OP_IDLE) and (self.send is None or self.send.state == OP_IDLE)
+
+    cdef int release(self) except -1:
+        Transport.release(self)
+        if self.fd < 0:
+            # The operations and the transport refer to each other; nothing needs that any more.
+            if self.recv is not None:
+                self.recv.transport = None
+            if self.send is not None:
+                self.send.transport = None
+        return 0
+
+
+def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvars):
+    """A transport on a connected socket, which is its own from now on. connection_made is called in the next
+    turn, then reading starts, then the waiter is told, as on asyncio's own loop."""
+    cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
+    base_events._set_nodelay(sock)
+    transport.begin(loop, protocol, sock.fileno(), sock, extra, server, cvars)
+    call_soon = (<object> loop).call_soon
+    call_soon(protocol.connection_made, transport, context=cvars)
+    call_soon(transport._start_reading, context=cvars)
+    if waiter is not None:
+        call_soon(futures._set_result_unless_cancelled, waiter, None, context=cvars)
+    return transport
+
+
+def accept_stream_transport(Loop loop, int fd, protocol, server, cvars):
+    """A transport on a descriptor just accepted, which is its own from now on; connected and reading already."""
+    cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
+    transport.begin(loop, protocol, fd, None, None, server, cvars)
+    transport.set_no_delay()
+    try:
+        transport.call("connection_made", transport)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        transport._report(error, "Exception in callback protocol.connection_made()")
+    transport.start_reading()
+    return transport

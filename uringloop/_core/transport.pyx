@@ -1,0 +1,343 @@
+# Transport: what every transport shares. Owns the descriptor, the protocol, the states open / closing / lost /
+# closed, and the water marks of writing. The descriptor is closed once connection_lost was called and no
+# operation is in the kernel any more, never before. Sends and receives nothing itself.
+import os
+import socket
+import sys
+import warnings
+from asyncio import transports, trsock
+from asyncio.log import logger
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from libc.string cimport memcpy, memset
+
+from uringloop._core.address cimport address_from_raw
+from uringloop._core.counters cimport COUNT_TRANSPORT, count_freed, count_made
+from uringloop._core.handle cimport Handle, make_handle
+from uringloop._core.kernel cimport URINGLOOP_DEBUG, c_close, sockaddr, sockaddr_storage, socklen_t
+from uringloop._core.loop cimport Loop
+from uringloop._core.ready cimport ready_push
+
+cdef extern from "<sys/socket.h>" nogil:
+    int c_getpeername "getpeername"(int fd, sockaddr *addr, socklen_t *length)
+    int c_getsockname "getsockname"(int fd, sockaddr *addr, socklen_t *length)
+
+cdef extern from "Python.h":
+    PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
+    size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+
+cdef extern from *:
+    """
+    static inline PyObject *ur_checked(PyObject *result) { return result; }
+    """
+    int context_enter "PyContext_Enter"(PyObject *) except -1
+    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
+    object checked "ur_checked"(PyObject *)  # a new reference, or what was raised
+
+# From 3.13 a server keeps a set of its transports, before that a count.
+cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
+
+
+cdef class Transport:
+    def __cinit__(self):
+        self.fd = -1
+        self.high = 64 * 1024
+        self.low = 16 * 1024
+        if URINGLOOP_DEBUG:
+            count_made(COUNT_TRANSPORT)
+
+    def __dealloc__(self):
+        if URINGLOOP_DEBUG:
+            count_freed(COUNT_TRANSPORT)
+
+    def __del__(self):
+        if self.fd >= 0:
+            warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self)
+            self._close_descriptor()
+            self._leave_server()
+
+    # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
+    _interface = transports.Transport
+
+    @property
+    def __class__(self):
+        return self._interface
+
+    cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server,
+                   object cvars) except -1:
+        """Take the descriptor: from here on it is ours to close, whatever happens."""
+        cdef sockaddr_storage raw
+        cdef socklen_t length = sizeof(raw)
+        self._loop = loop
+        self.engine = loop.engine
+        self.fd = fd
+        self.sock = sock
+        self.extra = extra
+        self.cvars = cvars
+        self.peer = b""
+        # Asked now: it cannot be once the peer is gone. Kept raw: few ask, and it is short.
+        if c_getpeername(fd, <sockaddr *> &raw, &length) == 0:
+            self.peer = PyBytes_FromStringAndSize(<char *> &raw, length)
+        self.set_protocol(protocol)
+        self._server = server
+        if server is not None:
+            if SERVER_KNOWS_CLIENTS:
+                server._attach(self)
+            else:
+                server._attach()
+        loop._transports[fd] = self
+        return 0
+
+    def __repr__(self):
+        state = "closed" if self.fd < 0 else "closing" if self.closing else "open"
+        return f"<{type(self).__name__} {state} fd={self.fd} unsent={self.unsent()}>"
+
+    # The protocol
+
+    def set_protocol(self, protocol):
+        self._protocol = protocol
+
+    def get_protocol(self):
+        return self._protocol
+
+    cdef object call(self, str name, object arg):
+        """protocol.name(arg) in the transport's context."""
+        cdef PyObject *stack[3]
+        cdef PyObject *result
+        cdef object protocol = self._protocol
+        stack[1] = <PyObject *> protocol
+        stack[2] = <PyObject *> arg
+        context_enter(<PyObject *> self.cvars)
+        result = PyObject_VectorcallMethod(<PyObject *> name, &stack[1], 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+        context_exit(<PyObject *> self.cvars)
+        return checked(result)
+
+    # Extra information
+
+    def get_extra_info(self, name, default=None):
+        if self.extra is not None and name in self.extra:
+            return self.extra[name]
+        if name == "socket":
+            sock = self.make_socket()
+            return default if sock is None else self._remember("socket", trsock.TransportSocket(sock))
+        if name == "peername":
+            return self._remember("peername", self._peername())
+        if name == "sockname":
+            return self._remember("sockname", self._sockname())
+        return default
+
+    def _remember(self, name, value):
+        if self.extra is None:
+            self.extra = {}
+        self.extra[name] = value
+        return value
+
+    def _peername(self):
+        cdef sockaddr_storage raw
+        if not self.peer:
+            return None
+        memset(&raw, 0, sizeof(raw))
+        memcpy(&raw, PyBytes_AS_STRING(self.peer), PyBytes_GET_SIZE(self.peer))
+        return address_from_raw(&raw, <socklen_t> PyBytes_GET_SIZE(self.peer))
+
+    def _sockname(self):
+        cdef sockaddr_storage raw
+        cdef socklen_t length = sizeof(raw)
+        if self.fd < 0 or c_getsockname(self.fd, <sockaddr *> &raw, &length) < 0:
+            return None
+        return address_from_raw(&raw, length)
+
+    cdef object make_socket(self):
+        """The socket object of a descriptor the core accepted itself; None once closed."""
+        if self.sock is None and self.fd >= 0:
+            self.sock = socket.socket(fileno=self.fd)
+            self.sock.setblocking(False)
+        return self.sock
+
+    @property
+    def _sock(self):
+        return self.make_socket()
+
+    @property
+    def _extra(self):
+        for name in ("socket", "peername", "sockname"):
+            self.get_extra_info(name)
+        return self.extra
+
+    # Flow control of writing
+
+    def get_write_buffer_size(self):
+        return self.unsent()
+
+    def get_write_buffer_limits(self):
+        return (self.low, self.high)
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        if high is None:
+            high = 64 * 1024 if low is None else 4 * low
+        if low is None:
+            low = high // 4
+        if not high >= low >= 0:
+            raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
+        self.high, self.low = high, low
+        if self.unsent() > self.high:
+            self.pause_writer()
+
+    cdef int pause_writer(self) except -1:
+        if self.writing_paused:
+            return 0
+        self.writing_paused = True
+        try:
+            self._protocol.pause_writing()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._report(error, "protocol.pause_writing() failed")
+        return 0
+
+    cdef int resume_writer(self) except -1:
+        if not self.writing_paused or self.unsent() > self.low:
+            return 0
+        self.writing_paused = False
+        try:
+            self._protocol.resume_writing()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._report(error, "protocol.resume_writing() failed")
+        return 0
+
+    # The end
+
+    def is_closing(self):
+        return self.closing
+
+    def close(self):
+        """Stop receiving, send what is queued, then tell the protocol."""
+        if self.closing:
+            return
+        self.closing = True
+        self.stop_receiving()
+        if self.unsent() == 0 and not self.lost:
+            self.lost += 1
+            self._soon(None)
+
+    def abort(self):
+        """Close now: what is queued is dropped."""
+        self.force_close(None)
+
+    def _force_close(self, error):
+        self.force_close(error)
+
+    def _fatal_error(self, error, message="Fatal error on transport"):
+        self.fatal(error, message)
+
+    cdef int fatal(self, object error, str message) except -1:
+        if not isinstance(error, OSError):
+            self._report(error, message)
+        elif self._loop is not None and self._loop._debug:
+            logger.debug("%r: %s", self, message, exc_info=error)
+        return self.force_close(error)
+
+    def _report(self, error, message):
+        (<object> self._loop).call_exception_handler(
+            {"message": message, "exception": error, "transport": self, "protocol": self._protocol}
+        )
+
+    cdef int force_close(self, object error) except -1:
+        if self.lost:
+            return 0
+        self.drop_unsent()
+        if not self.closing:
+            self.closing = True
+            self.stop_receiving()
+        self.lost += 1
+        self._soon(error)
+        return 0
+
+    cdef int io_failed(self, int error, str message) except -1:
+        """An operation of this transport completed with an error."""
+        return self.fatal(OSError(error, os.strerror(error)), message)
+
+    def _soon(self, error):
+        """Tell the protocol in the next turn, never from inside one of its own calls."""
+        cdef PyObject *args[1]
+        cdef Handle handle
+        args[0] = <PyObject *> error
+        handle = make_handle(self._call_connection_lost, args, 1, self.cvars)
+        ready_push(self._loop.ready, handle)
+
+    def _call_connection_lost(self, error):
+        """Runs in the transport's context already."""
+        if self.told:
+            return
+        self.told = True
+        try:
+            if self._protocol is not None:
+                self._protocol.connection_lost(error)
+        finally:
+            self.writing_paused = False
+            self._protocol = None
+            self._leave_server()
+            self.release()
+
+    def _leave_server(self):
+        server, self._server = self._server, None
+        if server is not None:
+            if SERVER_KNOWS_CLIENTS:
+                server._detach(self)
+            else:
+                server._detach()
+
+    cdef int release(self) except -1:
+        """Close the descriptor if the protocol was told and the kernel has nothing of ours any more. Called
+        when either becomes true."""
+        if self.told and self.fd >= 0 and self.idle():
+            self._close_descriptor()
+        return 0
+
+    def _close_descriptor(self):
+        if self._loop is not None and self._loop._transports.get(self.fd) is self:
+            del self._loop._transports[self.fd]
+        fd, self.fd = self.fd, -1
+        if self.sock is not None:
+            self.sock.close()
+        else:
+            c_close(fd)
+
+    # What the kinds of transport say
+
+    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
+        """Bytes from a receive buffer that is given back when this returns."""
+        return 0
+
+    cdef int held_arrived(self, bytes data) except -1:
+        """Bytes that had been kept while reading was paused."""
+        return self.data_arrived(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+
+    cdef int eof_arrived(self) except -1:
+        return 0
+
+    cdef bint wants_data(self) noexcept:
+        return not self.closing
+
+    cdef bint after_send(self) noexcept:
+        """All that was handed to the kernel is sent. True when `sent` has to be run for it."""
+        return False
+
+    cdef int sent(self) except -1:
+        return 0
+
+    cdef Py_ssize_t unsent(self) noexcept:
+        return 0
+
+    cdef void drop_unsent(self) noexcept:
+        pass
+
+    cdef int stop_receiving(self) except -1:
+        return 0
+
+    cdef bint idle(self) noexcept:
+        """Is no operation of this transport in the kernel?"""
+        return True

@@ -1,0 +1,140 @@
+"""Servers: what becomes of an accepted connection. `asyncio.base_events.Server` is CPython's own; accepting is
+`_core.accept.AcceptOp`'s."""
+
+from __future__ import annotations
+
+import contextvars
+import errno
+import os
+import socket
+import sys
+from asyncio import constants, trsock
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from uringloop._core.accept import AcceptOp
+from uringloop._core.stream import accept_stream_transport
+
+if TYPE_CHECKING:
+    from uringloop.loop import EventLoop
+
+# From 3.15 each connection has a copy of its server's context of its own.
+_CONTEXT_PER_CONNECTION = sys.version_info >= (3, 15)
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Listener:
+    """One listening socket that is being served."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        protocol_factory: Callable[[], Any],
+        sock: socket.socket,
+        sslcontext: Any,
+        server: Any,
+        timeouts: tuple[float | None, float | None],
+        context: contextvars.Context | None,
+    ) -> None:
+        self._loop = loop
+        self._protocol_factory = protocol_factory
+        self._sock = sock
+        self._sslcontext = sslcontext
+        self._server = server
+        self._timeouts = timeouts
+        self._context = context or contextvars.copy_context()
+        self._accept = AcceptOp(loop, sock.fileno(), self)
+        self._accept.start()
+
+    def stop(self) -> None:
+        self._accept.stop()
+
+    def connected(self, fd: int) -> None:
+        """A connection: it is ours to close until a transport has it."""
+        context = self._context.copy() if _CONTEXT_PER_CONNECTION else self._context
+        if self._sslcontext is not None:
+            sock = socket.socket(fileno=fd)
+            sock.setblocking(False)
+            context.run(self._loop.create_task, self._handshake(sock, context))
+            return
+        protocol = None
+        try:
+            protocol = context.run(self._protocol_factory)
+        except (SystemExit, KeyboardInterrupt):
+            os.close(fd)
+            raise
+        except BaseException as error:
+            os.close(fd)
+            self._report(error, protocol, None)
+            return
+        if self._loop._debug:
+            self._log_connection(fd)
+        accept_stream_transport(self._loop, fd, protocol, self._server, context)
+
+    def _log_connection(self, fd: int) -> None:
+        from asyncio.log import logger
+
+        logger.debug("%r got a new connection: fd %d", self._server, fd)
+
+    async def _handshake(self, sock: socket.socket, context: contextvars.Context) -> None:
+        protocol = transport = None
+        try:
+            protocol = self._protocol_factory()
+            waiter = self._loop.create_future()
+            handshake, shutdown = self._timeouts
+            transport = self._loop._make_ssl_transport(
+                sock,
+                protocol,
+                self._sslcontext,
+                waiter=waiter,
+                server_side=True,
+                server=self._server,
+                ssl_handshake_timeout=handshake,
+                ssl_shutdown_timeout=shutdown,
+                context=context,
+            )
+            try:
+                await waiter
+            except BaseException:
+                transport.close()
+                raise
+            finally:
+                waiter = None  # its exception refers to the protocol, which refers to it
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            if transport is None:
+                sock.close()
+            self._report(error, protocol, transport)
+
+    def _report(self, error: BaseException, protocol: Any, transport: Any) -> None:
+        """asyncio speaks of connections that could not be set up in debug mode only: a peer can cause any number."""
+        if not self._loop.get_debug():
+            return
+        context = {"message": "Error on transport creation for incoming connection", "exception": error}
+        if protocol is not None:
+            context["protocol"] = protocol
+        if transport is not None:
+            context["transport"] = transport
+        self._loop.call_exception_handler(context)
+
+    def failed(self, number: int) -> None:
+        """accept() failed. Out of descriptors or memory: say so, try again in a while."""
+        error = OSError(number, os.strerror(number))
+        if number not in _OUT_OF_RESOURCES:
+            self._loop.call_exception_handler(
+                {"message": "socket.accept() failed", "exception": error, "socket": trsock.TransportSocket(self._sock)}
+            )
+            return
+        self._loop.call_exception_handler(
+            {
+                "message": "socket.accept() out of system resource",
+                "exception": error,
+                "socket": trsock.TransportSocket(self._sock),
+            }
+        )
+        self._loop.call_later(constants.ACCEPT_RETRY_DELAY, self._retry)
+
+    def _retry(self) -> None:
+        if self._accept.listener is not None and not self._loop.is_closed():
+            self._accept.start()
