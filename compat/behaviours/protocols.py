@@ -55,6 +55,13 @@ class Buffered(asyncio.BufferedProtocol):
         self.lost.set_result(exc)
 
 
+class BufferedViews(Buffered):
+    """Gives memoryviews: asyncio's TLS layer slices what it is given, and the slice of a bytearray is a copy."""
+
+    def get_buffer(self, sizehint: int) -> Any:
+        return memoryview(super().get_buffer(sizehint))
+
+
 @check(BUFFERED)
 async def buffered_protocol_receives_into_its_own_buffers() -> None:
     message = os.urandom(300_000)
