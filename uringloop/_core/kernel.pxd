@@ -159,6 +159,8 @@ cdef extern from "guard.h" nogil:
 cdef extern from "guard.h":
     traverseproc ur_get_traverse(object type)
     void ur_set_traverse(object type, traverseproc visit)
+    enum: UR_FREE_LISTS
+    int ur_visit_owned(PyObject *object, visitproc visit, void *arg) noexcept
     int ur_add_fast_method(object type, const char *name, void *function, const char *doc) except -1
 
 
@@ -236,6 +238,8 @@ cdef extern from "<sys/socket.h>" nogil:
     ssize_t c_send "send"(int fd, const void *buf, size_t len, int flags)
     ssize_t c_recvmsg "recvmsg"(int fd, msghdr *msg, int flags)
     ssize_t c_sendmsg "sendmsg"(int fd, const msghdr *msg, int flags)
+    ssize_t c_recvfrom "recvfrom"(int fd, void *buf, size_t len, int flags, sockaddr *addr, socklen_t *addrlen)
+    ssize_t c_sendto "sendto"(int fd, const void *buf, size_t len, int flags, const sockaddr *addr, socklen_t addrlen)
     int c_accept4 "accept4"(int fd, sockaddr *addr, socklen_t *len, int flags)
     int c_connect "connect"(int fd, const sockaddr *addr, socklen_t len)
     int c_shutdown "shutdown"(int fd, int how)
