@@ -16,12 +16,22 @@ from typing import Any
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop
 from uringloop._core.probe import refusal
+from uringloop._core.sock_op import (
+    sock_accept,
+    sock_recv,
+    sock_recv_into,
+    sock_recvfrom,
+    sock_recvfrom_into,
+    sock_sendall,
+    sock_sendto,
+)
 from uringloop._core.stream import make_stream_transport
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.net.readers import Readers, descriptor
 from uringloop.net.servers import Listener
 from uringloop.net.signals import Signals
+from uringloop.net.sock_calls import sock_connect
 
 ENGINES = ("auto", "uring", "epoll", "fake")
 
@@ -216,6 +226,17 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         transport = self._transports.get(descriptor(fd))
         if transport is not None and not transport.is_closing():
             raise RuntimeError(f"File descriptor {fd!r} is used by transport {transport!r}")
+
+    # Coroutines on sockets of the caller's own
+
+    sock_recv = sock_recv
+    sock_recv_into = sock_recv_into
+    sock_recvfrom = sock_recvfrom
+    sock_recvfrom_into = sock_recvfrom_into
+    sock_sendall = sock_sendall
+    sock_sendto = sock_sendto
+    sock_accept = sock_accept
+    sock_connect = sock_connect
 
     # Signals
 

@@ -1,0 +1,274 @@
+# FutureOp: an operation that is awaited like a coroutine. It is one object: the operation the kernel works on,
+# the coroutine a task drives, and, only if it has to wait, the owner of the asyncio future that wakes the task.
+# So what can finish at once costs neither a frame nor a future nor a suspension.
+# ReadyOp: one that waits until a descriptor is readable or writable, and then does its work itself: what has
+# arrived is taken only in the step that also returns it, so cancelling at any moment loses nothing.
+import os
+import warnings
+from asyncio import futures
+
+from cpython.object cimport PyObject
+
+from uringloop._core.kernel cimport (
+    EAGAIN, ECANCELED, IORING_OP_POLL_ADD, POLLIN, POLLOUT, c_poll, errno, io_uring_sqe, pollfd, uint32_t,
+)
+from uringloop._core.loop cimport Loop
+from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+
+cdef extern from "Python.h":
+    object PyObject_Vectorcall(object callable, PyObject **args, size_t nargsf, PyObject *kwnames)
+    PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
+    size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+    bint PyExceptionInstance_Check(object error)
+
+cdef extern from *:
+    """
+    /* What a coroutine returns, as its iterator does: an exception, in the shortest way. A tuple or an exception
+     * would be taken apart, and None need not be said at all. */
+    static int ur_return_value(PyObject *value) {
+        PyObject *stop;
+        if (!PyTuple_Check(value) && !PyExceptionInstance_Check(value)) {
+            PyErr_SetObject(PyExc_StopIteration, value);
+            return -1;
+        }
+        stop = PyObject_CallOneArg(PyExc_StopIteration, value);
+        if (stop != NULL) {
+            PyErr_SetObject(PyExc_StopIteration, stop);
+            Py_DECREF(stop);
+        }
+        return -1;
+    }
+    """
+    int return_value "ur_return_value"(object value) except -1
+
+cdef object _Future = futures.Future
+cdef tuple _LOOP = ("loop",)
+cdef str _SET_RESULT = "set_result"
+cdef str _BLOCKING = "_asyncio_future_blocking"
+WAIT = object()
+
+
+cdef class FutureOp(Op):
+    """A coroutine, for asyncio and `collections.abc`; made by the functions and methods that name an operation."""
+
+    def __dealloc__(self):
+        if self.phase == PHASE_NEW and self.loop is not None:
+            _never_awaited(type(self).__name__)
+
+    # What an operation says
+
+    cdef object first(self):
+        """The first step, when it is awaited: the result, or WAIT for a submission."""
+        return WAIT
+
+    cdef object again(self):
+        """A step after a completion, with its result in `res`: the same choice."""
+        return self.res
+
+    cdef int left(self) except -1:
+        """Nobody waits any more (cancelled, closed), although the operation has completed."""
+        return 0
+
+    # Driven by a task
+
+    def __await__(self):
+        if self.phase != PHASE_NEW:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        return self
+
+    def __next__(self):
+        # NULL without an exception is how an iterator says "returned None": Cython makes that of the bare raise.
+        cdef object outcome = self.advance()
+        if outcome is WAIT:
+            return self.suspend()
+        if outcome is None:
+            raise StopIteration
+        return_value(outcome)
+
+    def send(self, value):
+        if value is not None and self.phase == PHASE_NEW:
+            raise TypeError("can't send non-None value to a just-started coroutine")
+        outcome = self.advance()
+        if outcome is WAIT:
+            return self.suspend()
+        return_value(outcome)
+
+    def throw(self, kind, value=None, traceback=None):
+        """Cancelling arrives here: what was submitted is taken back, and the exception goes on."""
+        if self.phase == PHASE_OVER:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        self.stop()
+        if value is None:
+            value = kind if PyExceptionInstance_Check(kind) else kind()
+        elif not PyExceptionInstance_Check(value):
+            value = kind(value)
+        raise value if traceback is None else value.with_traceback(traceback)
+
+    def close(self):
+        self.stop()
+
+    cdef object advance(self):
+        cdef object outcome
+        if self.phase == PHASE_NEW:
+            self.phase = PHASE_WAITING
+            try:
+                outcome = self.first()
+            except BaseException:
+                self.phase = PHASE_OVER
+                raise
+        elif self.phase == PHASE_WAITING:
+            if not self.done:
+                return self._resumed_early()
+            self.future = None
+            try:
+                outcome = self.again()
+            except BaseException:
+                self.phase = PHASE_OVER
+                raise
+        else:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        if outcome is not WAIT:
+            self.phase = PHASE_OVER
+        return outcome
+
+    def _resumed_early(self):
+        """The task runs although the operation has not completed: somebody settled our future."""
+        future = self.future
+        self.stop()
+        future.result()
+        raise RuntimeError("await wasn't used with future")
+
+    cdef object suspend(self):
+        cdef PyObject *stack[2]
+        self.done = False
+        self.loop.engine.submit(self)
+        stack[1] = <PyObject *> self.loop
+        self.future = PyObject_Vectorcall(_Future, &stack[1], PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
+        self.future._asyncio_future_blocking = True
+        return self.future
+
+    cdef int stop(self) except -1:
+        """End it, wherever it is; with a submission in the kernel that is a request, and the object stays."""
+        cdef uint8_t phase = self.phase
+        self.phase = PHASE_OVER
+        self.future = None
+        if phase != PHASE_WAITING:
+            return 0
+        if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
+            self.loop.engine.cancel(self)
+            if not self.loop.runner:
+                self.loop.engine.flush_now()  # nobody else would, and it keeps its descriptor's file open
+        elif self.done:
+            self.left()
+        return 0
+
+    # Driven by the engine
+
+    cdef void note(self, int res, uint32_t flags) noexcept:
+        self.res = res
+        self.done = True
+
+    cdef int run(self, object loop) except -1:
+        cdef PyObject *stack[3]
+        cdef PyObject *result
+        if self.phase != PHASE_WAITING:
+            return self.left()
+        if self.future is None:
+            return 0
+        stack[1] = <PyObject *> self.future
+        stack[2] = <PyObject *> None
+        result = PyObject_VectorcallMethod(<PyObject *> _SET_RESULT, &stack[1], 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+        if result is NULL:
+            forgive_settled(self.future)
+        else:
+            drop(result)
+        return 0
+
+    # Shown
+
+    @property
+    def cr_running(self):
+        return False
+
+    @property
+    def __name__(self):
+        return type(self).__name__
+
+    @property
+    def __qualname__(self):
+        return type(self).__qualname__
+
+
+cdef extern from *:
+    """
+    static inline int ur_raised(void) { return -1; }
+    static inline void ur_drop(PyObject *result) { Py_DECREF(result); }
+    """
+    int raised "ur_raised"() except -1
+    void drop "ur_drop"(PyObject *result) noexcept
+
+
+cdef int forgive_settled(object future) except -1:
+    """set_result failed: no error if the future was cancelled, which the task will learn when it runs."""
+    try:
+        raised()
+    except futures.InvalidStateError:
+        pass
+    return 0
+
+
+cdef void _never_awaited(str name) noexcept:
+    try:
+        warnings.warn(f"coroutine '{name}' was never awaited", RuntimeWarning, stacklevel=2)
+    except BaseException:
+        pass  # warnings are errors, and there is nobody to tell
+
+
+cdef class ReadyOp(FutureOp):
+    """Waits for readiness; subclasses do something with it, and wait again if that was a false alarm."""
+
+    cdef object again(self):
+        if self.res == -ECANCELED:
+            return WAIT  # its ring is gone, not its descriptor
+        if self.res < 0:
+            raise OSError(-self.res, os.strerror(-self.res))
+        return None
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        sqe.opcode = IORING_OP_POLL_ADD
+        sqe.fd = self.fd
+        sqe.poll32_events = self.events
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        cdef pollfd watched
+        cdef int count
+        watched.fd = self.fd
+        watched.events = <short> self.events
+        watched.revents = 0
+        count = c_poll(&watched, 1, 0)
+        if count < 0:
+            return -errno
+        return watched.revents if count else -EAGAIN
+
+    cdef str describe(self):
+        return f"{type(self).__name__} {'writable' if self.events == <uint32_t> POLLOUT else 'readable'}"
+
+
+cdef ReadyOp _ready(Loop loop, int fd, uint32_t events):
+    cdef ReadyOp op = ReadyOp.__new__(ReadyOp)
+    op.loop = loop
+    op.fd = fd
+    op.events = events
+    op.need = NEED_WRITE if events == <uint32_t> POLLOUT else NEED_READ
+    op.repeatable = True
+    return op
+
+
+def until_readable(Loop loop, int fd):
+    """A coroutine that ends when the descriptor is readable."""
+    return _ready(loop, fd, POLLIN)
+
+
+def until_writable(Loop loop, int fd):
+    """A coroutine that ends when the descriptor is writable."""
+    return _ready(loop, fd, POLLOUT)

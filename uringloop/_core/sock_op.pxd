@@ -1,0 +1,51 @@
+from uringloop._core.future_op cimport ReadyOp
+from uringloop._core.kernel cimport sockaddr_storage, socklen_t
+
+
+cdef class SockOp(ReadyOp):
+    # The loop's thread only.
+    cdef object sock
+    cdef bint told              # no ring: readiness was announced
+
+    cdef int prepare(self) except -1
+    cdef object act(self)
+    cdef int unless_blocked(self, int error) except -1
+
+
+cdef class SockRecv(SockOp):
+    cdef object wanted_size     # as given
+    cdef Py_ssize_t size
+    cdef object _large(self)
+
+
+cdef class SockRecvInto(SockOp):
+    cdef object buffer
+
+
+cdef class SockRecvFrom(SockOp):
+    cdef object wanted_size
+    cdef Py_ssize_t size
+
+
+cdef class SockRecvFromInto(SockOp):
+    cdef object buffer
+    cdef object wanted_size
+
+
+cdef class SockSendAll(SockOp):
+    cdef object data            # what is sent, a reference that keeps `view` alive
+    cdef Py_buffer view
+    cdef bint has_view          # `view` is to be released
+    cdef const char *at
+    cdef Py_ssize_t size        # not sent yet
+    cdef int _release(self) except -1
+    cdef int _take(self) except -1
+
+
+cdef class SockSendTo(SockOp):
+    cdef object data
+    cdef object address
+
+
+cdef class SockAccept(SockOp):
+    pass

@@ -1,0 +1,401 @@
+# SockOp: the sock_* coroutines on a socket the caller owns. Each tries its system call in the step that returns
+# the result, and waits for readiness in between: nothing is taken from the socket for a caller who is not there
+# to get it. Never keeps the socket's descriptor past its own end, never closes it.
+import inspect
+import os
+import socket
+from asyncio import base_events, coroutines
+
+import _socket
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+
+from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
+from uringloop._core.future_op cimport PHASE_NEW, WAIT, ReadyOp
+from uringloop._core.kernel cimport (
+    EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_recv,
+    c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint8_t, uint32_t,
+)
+from uringloop._core.loop cimport Loop
+from uringloop._core.op cimport NEED_READ, NEED_WRITE
+
+cdef extern from *:
+    """
+    UR_DEFINE_FREE_LIST(ur_sock_recvs)
+    UR_DEFINE_FREE_LIST(ur_sock_sends)
+    /* recv(2) into a new bytes object; None and errno for an error of the call. */
+    static PyObject *ur_receive_bytes(int fd, Py_ssize_t size, int flags, ssize_t *got) {
+        PyObject *data = PyBytes_FromStringAndSize(NULL, size);
+        int error;
+        if (data == NULL) return NULL;
+        *got = recv(fd, PyBytes_AS_STRING(data), (size_t)size, flags);
+        if (*got < 0) {
+            error = errno;
+            Py_DECREF(data);
+            errno = error;
+            Py_RETURN_NONE;
+        }
+        if (*got != size) _PyBytes_Resize(&data, *got);
+        return data;
+    }
+    """
+    object receive_bytes "ur_receive_bytes"(int fd, Py_ssize_t size, int flags, ssize_t *got)
+    void ur_sock_recvs_install(object type) noexcept
+    void ur_sock_sends_install(object type) noexcept
+
+cdef enum:
+    SCRATCH = 65536        # received into the stack and copied, up to this much
+    LARGE = 16384          # ... unless the last receive was this large: then the copy would cost more
+    HINTED = 65536         # descriptors we keep hints for
+
+# What the last receive from each descriptor suggests about the next. Only ever a matter of speed, so a number
+# that is meanwhile another socket's does no harm; shared by all loops.
+cdef enum:
+    HINT_DRAINED = 1       # it got less than it asked for: there is nothing left to try for
+    HINT_LARGE = 2
+cdef uint8_t hints[HINTED]
+
+cdef bytes _EMPTY = b""
+cdef object _Socket = socket.socket
+# The plain numbers: what socket.socket shows are enum members, which are slow to make.
+cdef object _family = _socket.socket.family.__get__
+cdef object _type = _socket.socket.type.__get__
+cdef object _proto = _socket.socket.proto.__get__
+
+
+cdef int fail(int error) except -1:
+    raise OSError(error, os.strerror(error))
+
+
+cdef class SockOp(ReadyOp):
+    cdef int prepare(self) except -1:
+        """What each of asyncio's sock_* methods checks before anything else."""
+        sock = self.sock
+        if type(sock) is not _Socket:
+            base_events._check_ssl_socket(sock)
+        if self.loop._debug and sock.gettimeout() != 0:
+            raise ValueError("the socket must be non-blocking")
+        self.fd = sock.fileno()
+        return 0
+
+    cdef object first(self):
+        self.prepare()
+        outcome = self.act()
+        if outcome is WAIT and self.fd in (<object> self.loop)._transports.data:
+            (<object> self.loop)._ensure_fd_no_transport(self.fd)
+        return outcome
+
+    cdef object again(self):
+        ReadyOp.again(self)
+        return self.act()
+
+    cdef object act(self):
+        """The system call: its result as the coroutine's, or WAIT."""
+        return None
+
+    cdef int unless_blocked(self, int error) except -1:
+        """True to wait, False to try again, or the error raised."""
+        if error == EAGAIN:
+            return True
+        if error == EINTR:
+            return False
+        return fail(error)
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        # Nothing is asked here: who is submitted has found the socket not ready just before, and if what
+        # announces readiness is wrong, `act` finds out.
+        self.told = not self.told
+        return -EAGAIN if self.told else <int> self.events
+
+
+cdef class SockRecv(SockOp):
+    cdef object act(self):
+        cdef char scratch[SCRATCH]
+        cdef ssize_t got
+        cdef uint8_t hint = hints[self.fd] if 0 <= self.fd < HINTED else 0
+        if self.res == 0:
+            # Not waited for readiness yet.
+            self.size = self.wanted_size
+            if self.size < 0:
+                return self.sock.recv(self.wanted_size)  # raises what it should
+            if hint & HINT_DRAINED:
+                hints[self.fd] = hint & ~<uint8_t> HINT_DRAINED
+                return WAIT
+        if self.size == 0:
+            return b""
+        if self.size > SCRATCH or hint & HINT_LARGE:
+            return self._large()
+        while True:
+            got = c_recv(self.fd, scratch, self.size, MSG_DONTWAIT)
+            if got >= 0:
+                give_hint(self.fd, got, self.size)
+                return PyBytes_FromStringAndSize(scratch, got)
+            if self.unless_blocked(errno):
+                return WAIT
+
+    cdef object _large(self):
+        """The same straight into the bytes object, which is then cut to size."""
+        cdef ssize_t got = -1
+        cdef object data
+        while True:
+            data = receive_bytes(self.fd, self.size, MSG_DONTWAIT, &got)
+            if data is not None:
+                give_hint(self.fd, got, self.size)
+                return data
+            if self.unless_blocked(errno):
+                return WAIT
+
+
+cdef inline void give_hint(int fd, Py_ssize_t got, Py_ssize_t size) noexcept:
+    if fd < HINTED:
+        hints[fd] = (HINT_DRAINED if 0 < got < size else 0) | (HINT_LARGE if got >= LARGE else 0)
+
+
+cdef class SockRecvInto(SockOp):
+    cdef object act(self):
+        cdef Py_buffer view
+        cdef ssize_t got
+        try:
+            PyObject_GetBuffer(self.buffer, &view, PyBUF_WRITABLE)
+        except (BufferError, TypeError):
+            return self.sock.recv_into(self.buffer)  # raises what it should
+        try:
+            while True:
+                # As recv_into does: nothing is asked for nothing, an EOF is not consumed either.
+                got = c_recv(self.fd, view.buf, view.len, MSG_DONTWAIT) if view.len else 0
+                if got >= 0:
+                    return got
+                if self.unless_blocked(errno):
+                    return WAIT
+        finally:
+            PyBuffer_Release(&view)
+
+
+cdef class SockRecvFrom(SockOp):
+    cdef object act(self):
+        cdef char scratch[SCRATCH]
+        cdef sockaddr_storage raw
+        cdef socklen_t length
+        cdef ssize_t got
+        self.size = self.wanted_size
+        if self.size < 0 or self.size > SCRATCH or not address_is_known(family_of(self.sock)):
+            try:
+                return self.sock.recvfrom(self.wanted_size)
+            except (BlockingIOError, InterruptedError):
+                return WAIT
+        while True:
+            length = sizeof(raw)
+            got = c_recvfrom(self.fd, scratch, self.size, MSG_DONTWAIT, <sockaddr *> &raw, &length)
+            if got >= 0:
+                return (PyBytes_FromStringAndSize(scratch, got), address_from_raw(&raw, length))
+            if self.unless_blocked(errno):
+                return WAIT
+
+
+cdef class SockRecvFromInto(SockOp):
+    cdef object act(self):
+        cdef Py_buffer view
+        cdef sockaddr_storage raw
+        cdef socklen_t length
+        cdef ssize_t got
+        cdef Py_ssize_t size
+        size = self.wanted_size or len(self.buffer)
+        try:
+            PyObject_GetBuffer(self.buffer, &view, PyBUF_WRITABLE)
+        except (BufferError, TypeError):
+            return self.sock.recvfrom_into(self.buffer, size)  # raises what it should
+        try:
+            if size < 0 or size > view.len or not address_is_known(family_of(self.sock)):
+                try:
+                    return self.sock.recvfrom_into(self.buffer, size)
+                except (BlockingIOError, InterruptedError):
+                    return WAIT
+            while True:
+                length = sizeof(raw)
+                got = c_recvfrom(self.fd, view.buf, size, MSG_DONTWAIT, <sockaddr *> &raw, &length)
+                if got >= 0:
+                    return (got, address_from_raw(&raw, length))
+                if self.unless_blocked(errno):
+                    return WAIT
+        finally:
+            PyBuffer_Release(&view)
+
+
+cdef class SockSendAll(SockOp):
+    def __dealloc__(self):
+        self._release()
+
+    cdef int _release(self) except -1:
+        if self.has_view:
+            self.has_view = False
+            PyBuffer_Release(&self.view)
+        return 0
+
+    cdef int stop(self) except -1:
+        self._release()
+        return SockOp.stop(self)
+
+    cdef object act(self):
+        cdef ssize_t count
+        if self.at is NULL:
+            self._take()
+        while True:
+            count = c_send(self.fd, self.at, self.size, MSG_DONTWAIT | MSG_NOSIGNAL)
+            if count < 0:
+                if self.unless_blocked(errno):
+                    return WAIT
+                continue
+            self.at += count
+            self.size -= count
+            if self.size == 0:
+                self._release()
+                return None
+
+    cdef int _take(self) except -1:
+        data = self.data
+        if type(data) is bytes:
+            self.at = PyBytes_AS_STRING(data)
+            self.size = PyBytes_GET_SIZE(data)
+        else:
+            PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+            self.has_view = True
+            self.at = <const char *> self.view.buf if self.view.len else PyBytes_AS_STRING(_EMPTY)
+            self.size = self.view.len
+        return 0
+
+
+cdef class SockSendTo(SockOp):
+    cdef object act(self):
+        cdef sockaddr_storage raw
+        cdef socklen_t length = 0
+        cdef Py_buffer view
+        cdef ssize_t count
+        if not raw_from_address(family_of(self.sock), self.address, &raw, &length):
+            try:
+                return self.sock.sendto(self.data, self.address)
+            except (BlockingIOError, InterruptedError):
+                return WAIT
+        PyObject_GetBuffer(self.data, &view, PyBUF_SIMPLE)
+        try:
+            while True:
+                count = c_sendto(self.fd, view.buf, view.len, MSG_DONTWAIT | MSG_NOSIGNAL, <sockaddr *> &raw, length)
+                if count >= 0:
+                    return count
+                if self.unless_blocked(errno):
+                    return WAIT
+        finally:
+            PyBuffer_Release(&view)
+
+
+cdef class SockAccept(SockOp):
+    cdef object act(self):
+        cdef sockaddr_storage raw
+        cdef socklen_t length
+        cdef int fd
+        cdef int family = family_of(self.sock)
+        if not address_is_known(family):
+            return self._by_method()
+        while True:
+            length = sizeof(raw)
+            fd = c_accept4(self.fd, <sockaddr *> &raw, &length, SOCK_CLOEXEC | SOCK_NONBLOCK)
+            if fd >= 0:
+                connection = _Socket(family, _type(self.sock), _proto(self.sock), fd)
+                connection.setblocking(False)
+                return (connection, address_from_raw(&raw, length))
+            if self.unless_blocked(errno):
+                return WAIT
+
+    def _by_method(self):
+        try:
+            connection, address = self.sock.accept()
+        except (BlockingIOError, InterruptedError):
+            return WAIT
+        connection.setblocking(False)
+        return connection, address
+
+
+cdef int family_of(object sock) except -1:
+    """-1 is no family: 0 (AF_UNSPEC) stands for objects that only look like sockets."""
+    if type(sock) is _Socket:
+        return _family(sock)
+    return 0
+
+
+# The methods. `self` is the loop: they are EventLoop's.
+
+cdef inline int _begin(SockOp op, Loop loop, object sock, bint write) except -1:
+    op.loop = loop
+    op.sock = sock
+    op.events = POLLOUT if write else POLLIN
+    op.need = NEED_WRITE if write else NEED_READ
+    op.repeatable = True
+    return 0
+
+
+def sock_recv(Loop self, sock, n):
+    """Receive up to n bytes."""
+    cdef SockRecv op = SockRecv.__new__(SockRecv)
+    _begin(op, self, sock, False)
+    op.wanted_size = n
+    return op
+
+
+def sock_recv_into(Loop self, sock, buf):
+    """Receive into a writable buffer; the number of bytes."""
+    cdef SockRecvInto op = SockRecvInto.__new__(SockRecvInto)
+    _begin(op, self, sock, False)
+    op.buffer = buf
+    return op
+
+
+def sock_recvfrom(Loop self, sock, bufsize):
+    """Receive a datagram of up to bufsize bytes, and the address it came from."""
+    cdef SockRecvFrom op = SockRecvFrom.__new__(SockRecvFrom)
+    _begin(op, self, sock, False)
+    op.wanted_size = bufsize
+    return op
+
+
+def sock_recvfrom_into(Loop self, sock, buf, nbytes=0):
+    """Receive a datagram into a writable buffer: the number of bytes, and the address it came from."""
+    cdef SockRecvFromInto op = SockRecvFromInto.__new__(SockRecvFromInto)
+    _begin(op, self, sock, False)
+    op.buffer = buf
+    op.wanted_size = nbytes
+    return op
+
+
+def sock_sendall(Loop self, sock, data):
+    """Send all of the data."""
+    cdef SockSendAll op = SockSendAll.__new__(SockSendAll)
+    _begin(op, self, sock, True)
+    op.data = data
+    return op
+
+
+def sock_sendto(Loop self, sock, data, address):
+    """Send a datagram; the number of bytes."""
+    cdef SockSendTo op = SockSendTo.__new__(SockSendTo)
+    _begin(op, self, sock, True)
+    op.data = data
+    op.address = address
+    return op
+
+
+def sock_accept(Loop self, sock):
+    """Accept a connection: its non-blocking socket, and the peer's address."""
+    cdef SockAccept op = SockAccept.__new__(SockAccept)
+    _begin(op, self, sock, False)
+    return op
+
+
+for method in (sock_recv, sock_recv_into, sock_recvfrom, sock_recvfrom_into, sock_sendall, sock_sendto, sock_accept):
+    # What they return is a coroutine, though not made by `async def`: say so to inspect and asyncio.
+    method._is_coroutine = coroutines._is_coroutine if hasattr(coroutines, "_is_coroutine") else None
+    if hasattr(inspect, "markcoroutinefunction"):
+        inspect.markcoroutinefunction(method)
+
+ur_sock_recvs_install(<object> SockRecv)
+ur_sock_sends_install(<object> SockSendAll)

@@ -1,0 +1,49 @@
+"""sock_connect: the one of the sock_* coroutines that may have to ask a resolver. The others are compiled
+(`_core.sock_op`)."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from asyncio import base_events
+from typing import TYPE_CHECKING, Any
+
+from uringloop._core.future_op import until_writable
+
+if TYPE_CHECKING:
+    from uringloop.loop import EventLoop
+
+# A Unix listener's queue that is full says so at once, and nothing tells when it no longer is.
+_FULL_QUEUE_PAUSE = 0.001
+
+
+def check_sock(loop: EventLoop, sock: socket.socket) -> None:
+    """What asyncio checks before each sock_* call."""
+    base_events._check_ssl_socket(sock)
+    if loop._debug and sock.gettimeout() != 0:
+        raise ValueError("the socket must be non-blocking")
+
+
+async def sock_connect(loop: EventLoop, sock: socket.socket, address: Any) -> None:
+    check_sock(loop, sock)
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
+        found = await loop._ensure_resolved(
+            address, family=sock.family, type=sock.type, proto=sock.proto, loop=loop
+        )
+        address = found[0][4]
+    while True:
+        try:
+            sock.connect(address)
+            return
+        except InterruptedError:
+            break
+        except BlockingIOError as error:
+            if error.errno != errno.EAGAIN or sock.family != socket.AF_UNIX:
+                break
+        await asyncio.sleep(_FULL_QUEUE_PAUSE)
+    loop._ensure_fd_no_transport(sock)
+    await until_writable(loop, sock.fileno())
+    failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if failed:
+        raise OSError(failed, f"Connect call failed {address}")
