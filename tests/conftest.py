@@ -96,7 +96,7 @@ def living() -> dict[str, int]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+def nothing_is_left(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """No descriptor, no thread and, in a debug build, no op, handle, timer or buffer outlives its test."""
     descriptors, threads, objects = open_descriptors(), set(threading.enumerate()), living()
     yield
@@ -105,6 +105,8 @@ def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     for thread in set(threading.enumerate()) - threads:
         thread.join(10)
         assert not thread.is_alive(), f"{thread} outlives the test"
+    request.node.funcargs.clear()  # pytest's own references to the test's loops, and to what was logged
+    caplog.get_records("call").clear()
     gc.collect()
     assert open_descriptors() - descriptors == set()
     assert living() == objects
