@@ -6,9 +6,13 @@ from uringloop._core.op cimport Op
 cdef class Watch:
     # One descriptor's operations that wait for readiness, in the order they were submitted.
     cdef int fd
+    cdef uint32_t serial        # epoll says it back: an event with another is of a file that is not watched any more
     cdef uint32_t registered    # what epoll was told
+    cdef bint suspect           # the number may have been given to another file since then
     cdef list readers
     cdef list writers
+    cdef Op last_reader         # who waited last: waiting again, they vouch for the descriptor
+    cdef Op last_writer
 
 
 cdef class EpollEngine(Engine):
@@ -16,6 +20,7 @@ cdef class EpollEngine(Engine):
     cdef int epoll_fd
     cdef bint coarse            # no epoll_pwait2: milliseconds
     cdef dict watches           # by descriptor; a closed descriptor has none, its operations ended before
+    cdef uint32_t serials       # of watches
     cdef list backlog           # operations to attempt, or (cancelling) to end
     cdef list changed           # watches whose operations changed since epoll was told
     cdef list settled           # (op, result, flags), for reap
@@ -30,10 +35,14 @@ cdef class EpollEngine(Engine):
     cdef int attempt(self, Op op, uint32_t *flags) except? -32000
     cdef bint advance(self, Op op) except -1
     cdef int settle(self, Op op, int res, uint32_t flags) except -1
+    cdef bint ending(self, Op op) except -1
     cdef int end(self, Op op) except -1
     cdef int watch(self, Op op) except -1
+    cdef int unwatch(self, Op op) except -1
     cdef int tell(self) except -1
+    cdef int tell_of(self, Watch watch) except -1
     cdef int wait(self, int64_t deadline_ns) except -1
     cdef int start_blocking(self, Op op) except -1
-    cdef int _ready(self, int fd, uint32_t events) except -1
+    cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1
     cdef list _advance_all(self, list waiting)
+    cdef int _renew(self) except -1

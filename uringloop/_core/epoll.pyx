@@ -14,7 +14,7 @@ from uringloop._core.kernel cimport (
     EAGAIN, EBADF, ECANCELED, EEXIST, EINTR, ENOENT, ENOSYS, EPERM, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL,
     EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, INT64_MAX, IORING_CQE_F_BUFFER, IORING_CQE_BUFFER_SHIFT,
     IORING_CQE_F_MORE, URINGLOOP_DEBUG, c_close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, errno,
-    int64_t, uint32_t, ur_now_ns,
+    int64_t, uint32_t, uint64_t, ur_now_ns,
 )
 from uringloop._core.op cimport (
     NEED_THREAD, NEED_WRITE, OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op,
@@ -77,20 +77,26 @@ cdef class EpollEngine(Engine):
 
     cdef int attach(self) except -1:
         if self.forked:
-            self._leave_parent()
+            # An epoll is shared with the parent: registrations here would change its own.
+            self._renew()
+            self.forked = 0
+            self.workers = None
         return Engine.attach(self)
 
-    def _leave_parent(self):
-        """In a forked child: an epoll is shared with the parent, so registrations here would change its own."""
-        c_close(self.epoll_fd)
-        self.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
-        if self.epoll_fd < 0:
+    cdef int _renew(self) except -1:
+        """Another epoll instead of this one, told of everything anew."""
+        cdef Watch watch
+        cdef int fd = epoll_create1(EPOLL_CLOEXEC)
+        if fd < 0:
+            if not self.forked:
+                return 0  # out of descriptors; the next stray event asks again
             raise OSError(errno, os.strerror(errno))
-        self.forked = 0
-        self.workers = None
+        c_close(self.epoll_fd)
+        self.epoll_fd = fd
         for watch in self.watches.values():
-            (<Watch> watch).registered = 0
+            watch.registered = 0
             self.changed.append(watch)
+        return 0
 
     cdef int submit(self, Op op) except -1:
         if self.closed:
@@ -101,6 +107,9 @@ cdef class EpollEngine(Engine):
 
     cdef int cancel(self, Op op) except -1:
         if op.state == OP_IN_KERNEL:
+            # Now, not when the turn ends: the caller may close the descriptor next. Were a duplicate of it
+            # open elsewhere, epoll would go on telling of it, and could not be told to stop.
+            self.unwatch(op)
             self.backlog.append(op)
         if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
             self.ops.cancelling(op)
@@ -194,24 +203,22 @@ cdef class EpollEngine(Engine):
         self.settled.append((op, res, flags))
         return 0
 
-    cdef int end(self, Op op) except -1:
-        """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
-        cdef Watch watch
-        future = self.running.get(op)
-        if future is not None:
-            if future.cancel():
-                del self.running[op]
-                self.settle(op, -ECANCELED, 0)
-            return 0
+    cdef bint ending(self, Op op) except -1:
+        """Is its last completion on its way already?"""
         for entry in self.settled:
             if entry[0] is op and not entry[2] & IORING_CQE_F_MORE:
-                return 0  # its last completion is on its way already
-        watch = self.watches.get(op.fd)
-        if watch is not None:
-            waiting = watch.writers if op.need == NEED_WRITE else watch.readers
-            if op in waiting:
-                waiting.remove(op)
-                self.changed.append(watch)
+                return True
+        return False
+
+    cdef int end(self, Op op) except -1:
+        """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
+        future = self.running.get(op)
+        if future is not None:
+            if not future.cancel():
+                return 0
+            del self.running[op]
+        elif self.ending(op):
+            return 0
         self.settle(op, -ECANCELED, 0)
         return 0
 
@@ -219,37 +226,64 @@ cdef class EpollEngine(Engine):
         cdef Watch watch = self.watches.get(op.fd)
         if watch is None:
             watch = self.watches[op.fd] = Watch(op.fd)
-        (watch.writers if op.need == NEED_WRITE else watch.readers).append(op)
+            watch.suspect = True
+        elif not watch.readers and not watch.writers:
+            watch.suspect = op is not watch.last_reader and op is not watch.last_writer
+        if watch.suspect:
+            self.serials += 1
+            watch.serial = self.serials
+        if op.need == NEED_WRITE:
+            watch.writers.append(op)
+            watch.last_writer = op
+        else:
+            watch.readers.append(op)
+            watch.last_reader = op
         self.changed.append(watch)
+        return 0
+
+    cdef int unwatch(self, Op op) except -1:
+        cdef Watch watch = self.watches.get(op.fd)
+        if watch is None:
+            return 0
+        waiting = watch.writers if op.need == NEED_WRITE else watch.readers
+        if op in waiting:
+            waiting.remove(op)
+            self.tell_of(watch)
         return 0
 
     cdef int tell(self) except -1:
         """Tell epoll what changed, just before it is asked: what came and went within a turn costs nothing."""
-        cdef Watch watch
-        cdef epoll_event event
-        cdef int err, action
         changed, self.changed = self.changed, []
         for watch in changed:
-            event.events = (<uint32_t> EPOLLIN if watch.readers else 0) | (<uint32_t> EPOLLOUT if watch.writers else 0)
-            event.data.u64 = 0
-            event.data.fd = watch.fd
-            if event.events == watch.registered:
-                continue
-            action = EPOLL_CTL_MOD if watch.registered else EPOLL_CTL_ADD
-            if not event.events:
-                action = EPOLL_CTL_DEL
-                self.watches.pop(watch.fd, None)
-            err = 0 if epoll_ctl(self.epoll_fd, action, watch.fd, &event) == 0 else errno
-            # The number may have been closed and given to another file behind our back.
-            if err == ENOENT and action == EPOLL_CTL_MOD:
-                err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, watch.fd, &event) == 0 else errno
-            elif err == EEXIST:
-                err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_MOD, watch.fd, &event) == 0 else errno
-            watch.registered = event.events
-            if err and event.events:
-                self.watches.pop(watch.fd, None)
-                for op in watch.readers + watch.writers:
-                    self.settle(op, -err, 0)
+            self.tell_of(watch)
+        return 0
+
+    cdef int tell_of(self, Watch watch) except -1:
+        cdef epoll_event event
+        cdef int err
+        cdef int action = EPOLL_CTL_MOD if watch.registered else EPOLL_CTL_ADD
+        event.events = (<uint32_t> EPOLLIN if watch.readers else 0) | (<uint32_t> EPOLLOUT if watch.writers else 0)
+        event.data.u64 = <uint64_t> watch.serial << 32 | <uint32_t> watch.fd
+        if not event.events and self.watches.get(watch.fd) is watch:
+            del self.watches[watch.fd]
+        if event.events == watch.registered and not (watch.suspect and event.events):
+            return 0
+        if not event.events:
+            action = EPOLL_CTL_DEL
+        err = 0 if epoll_ctl(self.epoll_fd, action, watch.fd, &event) == 0 else errno
+        # The number may have been closed and given to another file behind our back.
+        if err == ENOENT and action == EPOLL_CTL_MOD:
+            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, watch.fd, &event) == 0 else errno
+        elif err == EEXIST:
+            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_MOD, watch.fd, &event) == 0 else errno
+        watch.registered = event.events
+        watch.suspect = False
+        if err and event.events:
+            del self.watches[watch.fd]
+            for op in watch.readers + watch.writers:
+                self.settle(op, -err, 0)
+            watch.readers = []
+            watch.writers = []
         return 0
 
     cdef int wait(self, int64_t deadline_ns) except -1:
@@ -283,14 +317,16 @@ cdef class EpollEngine(Engine):
         if count < 0 and errno != EINTR:
             raise OSError(errno, os.strerror(errno))
         for i in range(count):
-            self._ready(events[i].data.fd, events[i].events)
+            self._ready(<int> (events[i].data.u64 & 0xffffffff), events[i].data.u64 >> 32, events[i].events)
         PyErr_CheckSignals()
         return 0
 
-    cdef int _ready(self, int fd, uint32_t events) except -1:
+    cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1:
         cdef Watch watch = self.watches.get(fd)
-        if watch is None:
-            return 0
+        if watch is None or watch.serial != serial:
+            # A file whose descriptor was closed here, but which lives on in a duplicate: no number is left by which
+            # epoll could be told to forget it, and it would end every wait.
+            return self._renew()
         if events & (EPOLLIN | EPOLLHUP | EPOLLERR) and watch.readers:
             watch.readers = self._advance_all(watch.readers)
         if events & (EPOLLOUT | EPOLLHUP | EPOLLERR) and watch.writers:

@@ -9,10 +9,10 @@ from cpython.exc cimport PyErr_CheckSignals
 
 from uringloop._core.epoll cimport EpollEngine
 from uringloop._core.kernel cimport (
-    EAGAIN, ECANCELED, EINTR, ENOBUFS, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER, IORING_CQE_F_MORE, int64_t,
+    EAGAIN, EINTR, ENOBUFS, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER, IORING_CQE_F_MORE, int64_t,
     uint32_t,
 )
-from uringloop._core.op cimport NEED_READ, NEED_THREAD, NEED_WRITE, Op
+from uringloop._core.op cimport NEED_READ, NEED_THREAD, NEED_WRITE, OP_IN_KERNEL, Op
 
 
 cdef class FakeEngine(EpollEngine):
@@ -56,24 +56,26 @@ cdef class FakeEngine(EpollEngine):
             flags[0] &= ~<uint32_t> IORING_CQE_F_MORE
         return res
 
-    cdef int end(self, Op op) except -1:
-        """A cancel request. As in a kernel, the operation may succeed all the same."""
-        cdef uint32_t flags = 0
-        cdef int res
+    cdef bint ending(self, Op op) except -1:
         for entry in self.held:
             if entry[0] is op and not entry[2] & IORING_CQE_F_MORE:
-                return 0  # its last completion is only late
-        before = len(self.settled)
-        EpollEngine.end(self, op)
-        if len(self.settled) == before or op.need == NEED_THREAD or not self.chance("too late to cancel", 2):
-            return 0
+                return True
+        return EpollEngine.ending(self, op)
+
+    cdef int cancel(self, Op op) except -1:
+        """As in a kernel, the operation may succeed all the same. Tried here, while its descriptor is surely open."""
+        cdef uint32_t flags = 0
+        cdef int res
+        if op.state != OP_IN_KERNEL or op.need == NEED_THREAD or self.ending(op) or not self.chance("too late to cancel", 2):
+            return EpollEngine.cancel(self, op)
         res = op.attempt(&flags)
         if res == -EAGAIN or res == -EINTR:
-            return 0
+            return EpollEngine.cancel(self, op)
         if flags & IORING_CQE_F_BUFFER:
             self.pool.took(flags >> IORING_CQE_BUFFER_SHIFT)
-        self.settled[before] = (op, res, flags & ~<uint32_t> IORING_CQE_F_MORE)
-        return 0
+        self.unwatch(op)
+        self.ops.cancelling(op)
+        return self.settle(op, res, flags & ~<uint32_t> IORING_CQE_F_MORE)
 
     cdef int wait(self, int64_t deadline_ns) except -1:
         if self.held:
