@@ -108,9 +108,7 @@ class Run:
             self._cell(row, candidate, number)
 
     def _cell(self, row: Row, candidate: Candidate, number: int) -> None:
-        """One sample. A failure gets a second try: one hiccup of the machine should not cost a loop
-        its row.
-        """
+        """One sample. A failure gets a second try; a hang does not, it costs everybody's time."""
         for attempt in (1, 2):
             try:
                 values = self._sample(row, candidate)
@@ -123,10 +121,11 @@ class Run:
                 return
             except Failed as reason:
                 failure = Sample(row.name, candidate.name, number, {}, str(reason))
-                if attempt == 1:
+                if attempt == 1 and not failure.error.startswith("hung"):
                     self.results.retried.append(failure)
                     continue
-                self.results.retried.pop()
+                if attempt > 1:
+                    self.results.retried.pop()
                 self.results.samples.append(failure)
                 self._failures.add((row.name, candidate.name))
                 self._progress.note(f"zero for {candidate.name} in {row.name}: {reason}")

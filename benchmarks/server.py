@@ -19,7 +19,7 @@ from benchmarks.native_build import certificate, native_program
 from benchmarks.row import Failed, Skipped
 from benchmarks.worker import child_environment
 
-START_TIMEOUT = 20.0
+START_TIMEOUT = 15.0
 WORK_NS = 20_000
 BUSY_NS = 20_000
 

@@ -16,7 +16,7 @@
 #define IOSQE_CQE_SKIP_SUCCESS (1U << 6)
 #endif
 
-enum { ENTRIES = 1024, JOINED = 16, GROUP = 1, POOL_BYTES = 32 << 20 };
+enum { ENTRIES = 1024, JOINED = 16, GROUP = 1, POOL_BYTES = 2 << 20 };
 enum { ACCEPT = 1, RECV, SEND_NOW, SEND_WAIT };
 enum { IDLE, SENDING, WAITING };
 
@@ -111,6 +111,7 @@ static void give_back(int id)
 
 static void publish_buffers(void) { __atomic_store_n(&pool->tail, pool_tail, __ATOMIC_RELEASE); }
 
+/* Few buffers, because each comes back only after all others were used: a large pool is never in the caches. */
 static void set_up_buffers(void)
 {
     buffer_count = 32768;
