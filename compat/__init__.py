@@ -1,4 +1,4 @@
-"""Proof of compatibility: other people's test suites and programs, run on a chosen event loop beside stock asyncio.
+"""Proof of compatibility: other people's suites and programs on a chosen event loop, beside stock asyncio.
 
 `python -m compat --help` says how. What each file is for:
     loops.py         the loops that can be put to the test, by name

@@ -1,4 +1,4 @@
-"""The command line: `python -m compat [SUITE ...] [--loop NAME]`. Exit code 1 when something differs unexpectedly."""
+"""The command line: `python -m compat [SUITE ...] [--loop NAME]`. Exit code 1: something differs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ SUITES = ("cpython", "uvloop", "behaviours")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m compat", description="Run other people's test suites on an event loop.")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"one of: {', '.join(SUITES)} (default: all)")
+    parser = argparse.ArgumentParser(
+        prog="python -m compat", description="Run other people's test suites on an event loop."
+    )
+    parser.add_argument(
+        "suites", nargs="*", metavar="SUITE", help=f"one of: {', '.join(SUITES)} (default: all)"
+    )
     parser.add_argument("--loop", default="uringloop", help=f"{', '.join(loops.NAMED)} or module:function")
     parser.add_argument("--debug", action="store_true", help="asyncio's debug mode, on both loops")
     parser.add_argument("--tiny", action="store_true", help="the smallest ring and pools (URINGLOOP_TINY=1)")
     parser.add_argument("-k", dest="pattern", help="only tests whose name contains this (shell pattern)")
     parser.add_argument("--modules", nargs="+", help="only these modules of the suites")
     parser.add_argument("--jobs", type=int, default=1, help="test processes at a time")
-    parser.add_argument("--fresh-control", action="store_true", help="run the control again, even if it is on record")
+    parser.add_argument(
+        "--fresh-control", action="store_true", help="run the control again, even if it is on record"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="every test as it ends, and tracebacks")
     parser.add_argument("--json", type=Path, help="write every outcome to this file")
     return parser.parse_args()
@@ -45,8 +51,14 @@ def _run(suite_name: str, suite: Any, arguments: argparse.Namespace) -> verdict.
         return run_suite(suite_name, suite, modules, options, arguments.jobs, progress)
 
     whole = not (arguments.pattern or arguments.modules)
-    reference = control.results(suite_name, arguments.debug, arguments.fresh_control, arguments.pattern, modules,
-                                lambda: run(loops.STOCK, ()))
+    reference = control.results(
+        suite_name,
+        arguments.debug,
+        arguments.fresh_control,
+        arguments.pattern,
+        modules,
+        lambda: run(loops.STOCK, ()),
+    )
     exclude = known.internal_patterns() if arguments.loop != loops.STOCK else ()
     candidate = run(arguments.loop, exclude) if arguments.loop != loops.STOCK else reference
     return verdict.judge(suite_name, suite.TITLE, arguments.loop, modes, reference, candidate, known, whole)

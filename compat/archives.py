@@ -1,4 +1,4 @@
-"""Fetches source archives, whose test folders the wheels don't have, through pip and whatever index it is set up for."""
+"""Fetches source archives through pip, for the test folders that wheels don't have."""
 
 from __future__ import annotations
 
@@ -33,9 +33,25 @@ def fetch(name: str, version: str) -> Path:
             return target
         with tempfile.TemporaryDirectory(dir=FOLDER) as work:
             print(f"fetching the source archive of {name} {version}", file=sys.stderr)
-            subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:",
-                            "--only-binary", "setuptools,cython,wheel,hatchling,flit-core", "--dest", work,
-                            f"{name}=={version}"], check=True, stdout=sys.stderr)
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "download",
+                    "--quiet",
+                    "--no-deps",
+                    "--no-binary",
+                    ":all:",
+                    "--only-binary",
+                    "setuptools,cython,wheel,hatchling,flit-core",
+                    "--dest",
+                    work,
+                    f"{name}=={version}",
+                ],
+                check=True,
+                stdout=sys.stderr,
+            )
             archive = next(Path(work).glob("*.tar.gz"))
             _extract(archive, Path(work) / "unpacked")
             shutil.move(next((Path(work) / "unpacked").iterdir()), target)

@@ -48,7 +48,7 @@ class Recorder(unittest.TestResult):
         self.out.flush()
 
     def name(self, test: Any) -> str:
-        return test.id().removeprefix(self.prefix)
+        return str(test.id()).removeprefix(self.prefix)
 
     def startTest(self, test: Any) -> None:
         super().startTest(test)
@@ -59,16 +59,24 @@ class Recorder(unittest.TestResult):
     def stopTest(self, test: Any) -> None:
         super().stopTest(test)
         status, message = self.outcome or ("error", "the test ended without an outcome")
-        self.write(event="end", test=self.name(test), status=status, message=message[-_MESSAGE_LIMIT:],
-                   seconds=round(time.perf_counter() - self.started_at, 3), loops=LoopCount.made - self.loops_before)
+        self.write(
+            event="end",
+            test=self.name(test),
+            status=status,
+            message=message[-_MESSAGE_LIMIT:],
+            seconds=round(time.perf_counter() - self.started_at, 3),
+            loops=LoopCount.made - self.loops_before,
+        )
         self.loops_before = LoopCount.made
 
     def _settle(self, test: Any, status: str, message: str) -> None:
         if self.outcome is None or self.outcome[0] in ("pass", "skip"):
             self.outcome = (status, message)
         if not isinstance(test, unittest.TestCase):
-            # a class or module fixture failed: unittest hands in a stand-in and runs none of the tests behind it
-            self.write(event="fixture", test=self.name(test), status=status, message=message[-_MESSAGE_LIMIT:])
+            # a class or module fixture failed: unittest hands in a stand-in, and runs none of its tests
+            self.write(
+                event="fixture", test=self.name(test), status=status, message=message[-_MESSAGE_LIMIT:]
+            )
 
     def addSuccess(self, test: Any) -> None:
         if self.outcome is None:
@@ -114,8 +122,12 @@ def run(spec: dict[str, Any]) -> None:
             recorder.write(event="module", status="skip", message=str(skipped))
             cases = []
         pattern = f"*{spec['pattern'] or ''}*"
-        named = {recorder.name(case): case for case in cases if fnmatch.fnmatchcase(recorder.name(case), pattern)}
-        excluded = [name for name in named if any(fnmatch.fnmatchcase(name, rule) for rule in spec["exclude"])]
+        named = {
+            recorder.name(case): case for case in cases if fnmatch.fnmatchcase(recorder.name(case), pattern)
+        }
+        excluded = [
+            name for name in named if any(fnmatch.fnmatchcase(name, rule) for rule in spec["exclude"])
+        ]
         runnable = [name for name in named if name not in excluded]
         recorder.write(event="collected", tests=runnable, excluded=excluded)
         wanted = runnable if spec["tests"] is None else spec["tests"]

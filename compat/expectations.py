@@ -4,14 +4,15 @@
     tests = ["test_selector_events.*"]
     reason = "..."
 
-    [[expected]]            # a test that fails on the candidate, and has to go on failing until the entry goes
+    [[expected]]            # a test that fails on the candidate, and has to, as long as the entry is here
     tests = ["test_x.Y.test_z"]
     loops = ["uringloop*"]  # which loops it is about, by name (default: every loop of ours)
     python = ">=3.12,<3.14" # which versions (default: all)
     when = ["debug"]        # only in these modes: debug, tiny (default: in every mode)
     reason = "..."
 
-Test names are shell patterns. A pattern that matches no test of a whole run is an error, so the files can't go stale.
+Test names are shell patterns. A pattern that matches no test of a whole run is an error, so the files can't
+go stale.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent / "expectations"
 _KEYS = {"tests", "reason", "loops", "python", "when"}
-_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-            "!=": operator.ne}
+_COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 _LAZY_REASON = re.compile(r"\bflak|\bsometimes\b|\brandom", re.IGNORECASE)
 
 
@@ -73,7 +80,7 @@ def python_matches(condition: str, version: tuple[int, ...] | None = None) -> bo
         if found is None:
             raise ValueError(f"not a version condition: {term!r}")
         wanted = tuple(int(number) for number in found[2].split("."))
-        if not _COMPARE[found[1]](running[:len(wanted)], wanted):
+        if not _COMPARE[found[1]](running[: len(wanted)], wanted):
             return False
     return True
 
@@ -83,7 +90,9 @@ def _applies(table: dict[str, Any], kind: str, loop: str, modes: set[str]) -> bo
     default = ["*"] if kind == "internal" else ["uringloop*"]
     if not any(fnmatch.fnmatchcase(loop, pattern) for pattern in table.get("loops", default)):
         return False
-    return python_matches(table.get("python", "")) and (not table.get("when") or bool(modes & set(table["when"])))
+    return python_matches(table.get("python", "")) and (
+        not table.get("when") or bool(modes & set(table["when"]))
+    )
 
 
 def load(suite: str, loop: str, modes: set[str]) -> Expectations:

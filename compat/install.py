@@ -1,8 +1,9 @@
-"""Makes a chosen loop the one that asyncio's own entry points hand out, in a test process. Never used in a program.
+"""Makes a chosen loop the one that asyncio's own entry points hand out, in a test process only.
 
-The stock names (`SelectorEventLoop`, `EventLoop`, `new_event_loop` through the default policy) are redirected, because
-suites written for asyncio make their loops by those names. `BaseEventLoop`, `BaseSelectorEventLoop` and the `asyncio.*`
-submodules stay as they are: a test that goes there is a test of the stock loop's inside.
+The stock names (`SelectorEventLoop`, `EventLoop`, `new_event_loop` through the default policy) are
+redirected, because suites written for asyncio make their loops by those names. `BaseEventLoop`,
+`BaseSelectorEventLoop` and the `asyncio.*` submodules stay as they are: a test that goes there is a test of
+the stock loop's inside.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from compat import loops
 
 
 class LoopCount:
-    """How many loops the candidate's factory has made in this process: tells which tests used the candidate at all."""
+    """How many loops the candidate's factory has made here: tells which tests used the candidate at all."""
 
     made = 0
 
@@ -35,12 +36,13 @@ class _CandidateType(type):
 def _candidate_class(make: loops.LoopFactory) -> type:
     """A class whose call returns what `make` returns.
 
-    Not a subclass of the loop: that would give it a `__dict__`, and hide that a loop without one breaks programs.
+    Not a subclass of the loop: that would give it a `__dict__`, and hide that a loop without one breaks
+    programs.
     """
 
     class SelectorEventLoop(metaclass=_CandidateType):
         def __new__(cls, selector: Any = None) -> Any:
-            # the tests that insist on one selector choose the stock loop's way to sleep, which no other loop has
+            # tests that insist on a selector choose the stock loop's way to sleep, which no other loop has
             LoopCount.made += 1
             return make()
 

@@ -11,8 +11,8 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 STOCK = "asyncio"
 
-# Options are spelled out for our own loop: left to itself it falls back to epoll where io_uring is refused, and then
-# a run on "uringloop" would prove nothing about the ring.
+# Options are spelled out for our own loop: left to itself it falls back to epoll where io_uring is refused,
+# and then a run on "uringloop" would prove nothing about the ring.
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {
     "uringloop": ("uringloop:new_event_loop", {"engine": "uring"}),
     "uringloop-epoll": ("uringloop:new_event_loop", {"engine": "epoll"}),
@@ -26,7 +26,7 @@ NAMED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def environment(name: str) -> dict[str, str]:
-    """What has to stand in the environment, so that programs and subclasses that pass no options get this loop too."""
+    """What the environment has to say for programs and subclasses that pass no options to get this loop."""
     options = NAMED.get(name, (name, {}))[1]
     return {"URINGLOOP_ENGINE": options["engine"]} if "engine" in options else {}
 
@@ -38,9 +38,10 @@ def factory(name: str) -> LoopFactory:
     if not separator:
         raise SystemExit(f"no loop is called {name!r}: one of {', '.join(NAMED)}, or module:function")
     try:
-        make = getattr(importlib.import_module(module_name), attribute)
+        make: LoopFactory = getattr(importlib.import_module(module_name), attribute)
     except ImportError as error:
         raise SystemExit(f"the loop {name!r} cannot be imported: {error}") from error
     if not options:
         return make
-    return lambda: make(**options)
+    configured: Any = make
+    return lambda: configured(**options)

@@ -33,14 +33,20 @@ def print_verdict(verdict: v.Verdict, verbose: bool) -> None:
         if judged.verdict in v.BAD:
             print(f"{judged.verdict.upper():16} {judged.test}\n    {_brief(judged.candidate)}")
             if verbose and judged.candidate is not None:
-                print("\n".join("        " + line for line in judged.candidate.message.splitlines()[-_LAST_LINES:]))
+                print(
+                    "\n".join(
+                        "        " + line for line in judged.candidate.message.splitlines()[-_LAST_LINES:]
+                    )
+                )
     for pattern in verdict.stale:
         print(f"STALE            no test matches the expectation {pattern!r}")
     for name in v.ORDER:
         if count := verdict.count(name):
             print(f"{count:6} {name}")
-    print(f"{verdict.loop} passes {verdict.count(v.PASSED)} of {verdict.applicable()} applicable tests"
-          f" (control passes {verdict.control_passes()} of {len(verdict.tests)} in all)")
+    print(
+        f"{verdict.loop} passes {verdict.count(v.PASSED)} of {verdict.applicable()} applicable tests"
+        f" (control passes {verdict.control_passes()} of {len(verdict.tests)} in all)"
+    )
 
 
 def as_json(verdict: v.Verdict) -> dict[str, Any]:
@@ -48,13 +54,25 @@ def as_json(verdict: v.Verdict) -> dict[str, Any]:
         return None if of is None else {"status": of.status, "seconds": of.seconds, "message": of.message}
 
     return {
-        "suite": verdict.suite, "title": verdict.title, "loop": verdict.loop, "modes": list(verdict.modes),
-        "python": platform.python_version(), "free_threaded": "free-threading" in sys.version,
-        "applicable": verdict.applicable(), "control_passes": verdict.control_passes(),
-        "counts": {name: verdict.count(name) for name in v.ORDER}, "stale": verdict.stale,
-        "tests": {judged.test: {"verdict": judged.verdict, "reason": judged.reason,
-                                "control": outcome(judged.control), "candidate": outcome(judged.candidate)}
-                  for judged in verdict.tests},
+        "suite": verdict.suite,
+        "title": verdict.title,
+        "loop": verdict.loop,
+        "modes": list(verdict.modes),
+        "python": platform.python_version(),
+        "free_threaded": "free-threading" in sys.version,
+        "applicable": verdict.applicable(),
+        "control_passes": verdict.control_passes(),
+        "counts": {name: verdict.count(name) for name in v.ORDER},
+        "stale": verdict.stale,
+        "tests": {
+            judged.test: {
+                "verdict": judged.verdict,
+                "reason": judged.reason,
+                "control": outcome(judged.control),
+                "candidate": outcome(judged.candidate),
+            }
+            for judged in verdict.tests
+        },
     }
 
 

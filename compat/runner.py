@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -83,21 +84,40 @@ class Options:
 class _Process:
     """One test process and the lines it has written so far."""
 
-    def __init__(self, suite: str, module: str, tests: list[str] | None, options: Options, folder: Path) -> None:
+    def __init__(
+        self, suite: str, module: str, tests: list[str] | None, options: Options, folder: Path
+    ) -> None:
         self.results = folder / "results"
         self.results.touch()
         self.stderr = folder / "stderr"
         spec = folder / "spec.json"
-        spec.write_text(json.dumps({"suite": suite, "module": module, "tests": tests, "loop": options.loop,
-                                    "pattern": options.pattern, "exclude": options.exclude,
-                                    "results": str(self.results)}), encoding="utf-8")
+        spec.write_text(
+            json.dumps(
+                {
+                    "suite": suite,
+                    "module": module,
+                    "tests": tests,
+                    "loop": options.loop,
+                    "pattern": options.pattern,
+                    "exclude": options.exclude,
+                    "results": str(self.results),
+                }
+            ),
+            encoding="utf-8",
+        )
         work = folder / "work"
         work.mkdir()
         with open(self.stderr, "wb") as errors:
             # a session of its own: what the tests start can be ended with them
-            self.popen = subprocess.Popen([options.python, "-c", _BOOT, str(spec)], cwd=work, stdin=subprocess.DEVNULL,
-                                          stdout=errors, stderr=errors, env=options.environment(),
-                                          start_new_session=True)
+            self.popen = subprocess.Popen(
+                [options.python, "-c", _BOOT, str(spec)],
+                cwd=work,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env=options.environment(),
+                start_new_session=True,
+            )
         self.offset = 0
         self.rest = b""
 
@@ -112,31 +132,33 @@ class _Process:
     def kill(self) -> None:
         """SIGABRT first: faulthandler then writes where every thread hangs."""
         self.popen.send_signal(signal.SIGABRT)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(3)
-        except subprocess.TimeoutExpired:
-            pass
         self.sweep()
         self.popen.wait()
 
     def sweep(self) -> None:
         """End whatever the tests left running in the process's session."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.popen.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
     def last_words(self) -> str:
         lines = self.stderr.read_text(errors="replace").splitlines()
         starts = [index for index, line in enumerate(lines) if line.startswith("Fatal Python error")]
-        return "\n".join(lines[starts[-1]:][:_STDERR_LINES] if starts else lines[-_STDERR_LINES:])
+        return "\n".join(lines[starts[-1] :][:_STDERR_LINES] if starts else lines[-_STDERR_LINES:])
 
 
 class _ModuleRun:
     """All tests of one module on one loop, in as many processes as it takes."""
 
-    def __init__(self, suite_name: str, suite: Suite, module: str, options: Options,
-                 progress: Callable[[str, Outcome], None]) -> None:
+    def __init__(
+        self,
+        suite_name: str,
+        suite: Suite,
+        module: str,
+        options: Options,
+        progress: Callable[[str, Outcome], None],
+    ) -> None:
         self.suite_name = suite_name
         self.suite = suite
         self.module = module
@@ -180,7 +202,9 @@ class _ModuleRun:
         code = process.popen.returncode
         if running is not None:
             status = "timeout" if timed_out else "crash"
-            head = f"no end after {self.suite.TEST_SECONDS:.0f} s" if timed_out else f"process ended with {code}"
+            head = (
+                f"no end after {self.suite.TEST_SECONDS:.0f} s" if timed_out else f"process ended with {code}"
+            )
             self.settle(running, Outcome(status, f"{head}\n{words}"))
         elif self.collected is None or (not first and len(self.results.outcomes) == before):
             self.settle(f"{self.module} (module)", Outcome("crash", f"process ended with {code}\n{words}"))
@@ -210,9 +234,11 @@ class _ModuleRun:
         """Book one line of the process; the name of the test that is running after it."""
         kind = event["event"]
         if kind == "start":
-            return event["test"]
+            return str(event["test"])
         if kind == "end":
-            self.settle(event["test"], Outcome(event["status"], event["message"], event["seconds"], event["loops"]))
+            self.settle(
+                event["test"], Outcome(event["status"], event["message"], event["seconds"], event["loops"])
+            )
             return None
         if kind == "collected":
             if self.collected is None:
@@ -233,8 +259,14 @@ class _ModuleRun:
                 self.settle(test, Outcome(status, self.fixture_message or "never ran"))
 
 
-def run_suite(suite_name: str, suite: Suite, modules: list[str], options: Options, jobs: int,
-              progress: Callable[[str, Outcome], None]) -> Results:
+def run_suite(
+    suite_name: str,
+    suite: Suite,
+    modules: list[str],
+    options: Options,
+    jobs: int,
+    progress: Callable[[str, Outcome], None],
+) -> Results:
     """Every module of a suite on one loop, `jobs` processes at a time."""
     total = Results()
 

@@ -1,4 +1,4 @@
-"""Makes the virtual environments that suites and applications run in: pinned packages, and the loop under test.
+"""Makes the virtual environments of suites and applications: pinned packages, and the loop under test.
 
 Each stands in build/, away from the environment that runs us, and is made again when its pins change.
 """
@@ -43,8 +43,9 @@ def python(name: str, requirements: tuple[str, ...]) -> Path:
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != pins:
             print(f"making an environment for {name}: {' '.join(requirements)}", file=sys.stderr)
             venv.EnvBuilder(clear=True, with_pip=True, symlinks=True).create(folder)
-            subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *requirements], check=True,
-                           stdout=sys.stderr)
+            subprocess.run(
+                [interpreter, "-m", "pip", "install", "--quiet", *requirements], check=True, stdout=sys.stderr
+            )
             stamp.write_text(pins, encoding="utf-8")
         # after the environment's own packages: the pins win over what stands beside the loop
         packages = next((folder / "lib").glob("python*/site-packages"))

@@ -59,8 +59,14 @@ class Verdict:
         return bool(self.stale) or any(judged.verdict in BAD for judged in self.tests)
 
 
-def _judge(test: str, control: Outcome | None, candidate: Outcome | None, excluded: bool,
-           known: Expectations, loop: str) -> Judged:
+def _judge(
+    test: str,
+    control: Outcome | None,
+    candidate: Outcome | None,
+    excluded: bool,
+    known: Expectations,
+    loop: str,
+) -> Judged:
     if excluded:
         entry = known.find("internal", test)
         return Judged(test, INTERNAL, control, candidate, entry.reason if entry else "")
@@ -78,13 +84,29 @@ def _judge(test: str, control: Outcome | None, candidate: Outcome | None, exclud
     return Judged(test, SKIPPED if control.status == "skip" else CONTROL_FAILS, control, candidate)
 
 
-def judge(suite: str, title: str, loop: str, modes: tuple[str, ...], control: Results, candidate: Results,
-          known: Expectations, whole: bool) -> Verdict:
-    """Every test of either run. `whole`: the run covered the whole suite, so unused expectations are stale."""
+def judge(
+    suite: str,
+    title: str,
+    loop: str,
+    modes: tuple[str, ...],
+    control: Results,
+    candidate: Results,
+    known: Expectations,
+    whole: bool,
+) -> Verdict:
+    """Every test of either run. `whole`: it was the whole suite, so expectations not used are stale."""
     verdict = Verdict(suite, title, loop, modes)
     names = dict.fromkeys([*control.outcomes, *candidate.outcomes, *sorted(candidate.excluded)])
     for test in names:
-        verdict.tests.append(_judge(test, control.outcomes.get(test), candidate.outcomes.get(test),
-                                    test in candidate.excluded, known, loop))
+        verdict.tests.append(
+            _judge(
+                test,
+                control.outcomes.get(test),
+                candidate.outcomes.get(test),
+                test in candidate.excluded,
+                known,
+                loop,
+            )
+        )
     verdict.stale = known.stale() if whole and loop != STOCK else []
     return verdict

@@ -1,7 +1,8 @@
 """Our own checks of what asyncio promises, one small function each, grouped by area.
 
-A check is a function with `@check(row)`. It may be async (it then runs on a loop under test) or not (it makes its loops
-by `new_loop()`). It asserts what stock asyncio does; it runs in a process of its own and has ten seconds.
+A check is a function with `@check(row)`. It may be async (it then runs on a loop under test) or not (it makes
+its loops by `new_loop()`). It asserts what stock asyncio does; it runs in a process of its own and has ten
+seconds.
 """
 
 from __future__ import annotations
@@ -11,9 +12,32 @@ from dataclasses import dataclass
 from typing import Any
 
 # the order of the table in the report
-AREAS = ("lifecycle", "callbacks", "timers", "tasks", "errors", "threads", "connect", "servers", "streams", "flow",
-         "writing", "protocols", "sendfile", "sockets", "readers", "datagrams", "unix", "tls", "tls_upgrade", "pipes",
-         "signals", "subprocesses", "resources", "reports")
+AREAS = (
+    "lifecycle",
+    "callbacks",
+    "timers",
+    "tasks",
+    "errors",
+    "threads",
+    "connect",
+    "servers",
+    "streams",
+    "flow",
+    "writing",
+    "protocols",
+    "sendfile",
+    "sockets",
+    "readers",
+    "datagrams",
+    "unix",
+    "tls",
+    "tls_upgrade",
+    "pipes",
+    "signals",
+    "subprocesses",
+    "resources",
+    "reports",
+)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ ARGUMENTS = "wrong arguments and failing factories"
 def _unused_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+        return int(sock.getsockname()[1])
 
 
 @check(CONNECT)
@@ -53,7 +53,9 @@ async def connect_from_a_local_address() -> None:
     loop = asyncio.get_running_loop()
     local = _unused_port()
     async with serving(Recorder) as (_, port):
-        transport, _ = await soon(loop.create_connection(Recorder, "127.0.0.1", port, local_addr=("127.0.0.1", local)))
+        transport, _ = await soon(
+            loop.create_connection(Recorder, "127.0.0.1", port, local_addr=("127.0.0.1", local))
+        )
         assert transport.get_extra_info("sockname") == ("127.0.0.1", local)
         transport.close()
 
@@ -61,8 +63,10 @@ async def connect_from_a_local_address() -> None:
 @check(CONNECT)
 async def refused_connection_raises() -> None:
     before = open_fds()
-    error = await raises_async(ConnectionRefusedError, asyncio.get_running_loop().create_connection(
-        Recorder, "127.0.0.1", _unused_port()))
+    error = await raises_async(
+        ConnectionRefusedError,
+        asyncio.get_running_loop().create_connection(Recorder, "127.0.0.1", _unused_port()),
+    )
     assert "Connect call failed" in str(error)
     assert open_fds() == before
 
@@ -70,16 +74,19 @@ async def refused_connection_raises() -> None:
 @check(EYEBALLS)
 async def happy_eyeballs_reach_a_server_on_one_family() -> None:
     loop: Any = asyncio.get_running_loop()
-    port = 0
+    server_port = 0
 
     async def both_families(host: str, of_port: int, **options: Any) -> Any:
-        return [(socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+        return [
+            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", server_port, 0, 0)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server_port)),
+        ]
 
     async with serving(Recorder) as (_, port):
         loop.getaddrinfo = both_families
-        transport, _ = await soon(loop.create_connection(Recorder, "either.test", port, happy_eyeballs_delay=0.05,
-                                                         interleave=1))
+        transport, _ = await soon(
+            loop.create_connection(Recorder, "either.test", port, happy_eyeballs_delay=0.05, interleave=1)
+        )
         assert transport.get_extra_info("peername")[:2] == ("127.0.0.1", port)
         transport.close()
 
@@ -89,7 +96,9 @@ async def happy_eyeballs_keywords_on_localhost() -> None:
     loop = asyncio.get_running_loop()
     async with serving(Recorder) as (_, port):
         before = len(open_fds())
-        transport, protocol = await soon(loop.create_connection(Recorder, "localhost", port, happy_eyeballs_delay=0.25))
+        transport, protocol = await soon(
+            loop.create_connection(Recorder, "localhost", port, happy_eyeballs_delay=0.25)
+        )
         transport.abort()
         await soon(protocol.lost)
         await until(lambda: len(open_fds()) <= before + 1)
@@ -99,7 +108,9 @@ async def happy_eyeballs_keywords_on_localhost() -> None:
 async def all_errors_come_as_a_group() -> None:
     loop: Any = asyncio.get_running_loop()
     port = _unused_port()
-    group: Any = await raises_async(ExceptionGroup, loop.create_connection(Recorder, "127.0.0.1", port, all_errors=True))
+    group: Any = await raises_async(
+        ExceptionGroup, loop.create_connection(Recorder, "127.0.0.1", port, all_errors=True)
+    )
     assert [type(error) for error in group.exceptions] == [ConnectionRefusedError]
 
 
@@ -111,15 +122,24 @@ async def getaddrinfo_and_getnameinfo() -> None:
     by_name = await loop.getaddrinfo("localhost", "http", proto=socket.IPPROTO_TCP)
     assert sorted(by_name) == sorted(socket.getaddrinfo("localhost", "http", proto=socket.IPPROTO_TCP))
     assert await loop.getnameinfo(("127.0.0.1", 80), socket.NI_NUMERICHOST | socket.NI_NUMERICSERV) == (
-        "127.0.0.1", "80")
-    await raises_async(socket.gaierror, loop.getaddrinfo("127.0.0.1", "no such service", type=socket.SOCK_STREAM))
+        "127.0.0.1",
+        "80",
+    )
+    await raises_async(
+        socket.gaierror, loop.getaddrinfo("127.0.0.1", "no such service", type=socket.SOCK_STREAM)
+    )
 
 
 @check(NAMES)
 async def getaddrinfo_of_literals_keeps_its_flags() -> None:
     loop = asyncio.get_running_loop()
     for arguments in (("::1", 443), ("127.0.0.1", "443"), (None, 443), ("127.0.0.1", None)):
-        for options in ({}, {"family": socket.AF_INET}, {"type": socket.SOCK_DGRAM}, {"flags": socket.AI_PASSIVE}):
+        for options in (
+            {},
+            {"family": socket.AF_INET},
+            {"type": socket.SOCK_DGRAM},
+            {"flags": socket.AI_PASSIVE},
+        ):
             try:
                 wanted: Any = socket.getaddrinfo(*arguments, **options)
             except socket.gaierror as error:
@@ -135,9 +155,13 @@ async def getaddrinfo_of_literals_keeps_its_flags() -> None:
 async def create_connection_names_wrong_arguments() -> None:
     loop = asyncio.get_running_loop()
     with socket.socket() as sock:
-        for options in ({}, {"host": "127.0.0.1", "port": 1, "sock": sock}, {"host": "127.0.0.1", "port": 1,
-                        "server_hostname": "x"}, {"host": "127.0.0.1", "port": 1, "ssl_handshake_timeout": 1.0},
-                        {"sock": sock, "ssl": True}):
+        for options in (
+            {},
+            {"host": "127.0.0.1", "port": 1, "sock": sock},
+            {"host": "127.0.0.1", "port": 1, "server_hostname": "x"},
+            {"host": "127.0.0.1", "port": 1, "ssl_handshake_timeout": 1.0},
+            {"sock": sock, "ssl": True},
+        ):
             await raises_async(ValueError, loop.create_connection(Recorder, **options))  # type: ignore[call-overload]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram:
         await raises_async(ValueError, loop.create_connection(Recorder, sock=datagram))

@@ -114,8 +114,12 @@ class Pair:
 
 
 @contextlib.asynccontextmanager
-async def pair(client: Callable[[], Any] = Recorder, server: Callable[[], Any] = Recorder,
-               client_options: dict[str, Any] | None = None, **server_options: Any) -> AsyncIterator[Pair]:
+async def pair(
+    client: Callable[[], Any] = Recorder,
+    server: Callable[[], Any] = Recorder,
+    client_options: dict[str, Any] | None = None,
+    **server_options: Any,
+) -> AsyncIterator[Pair]:
     """A connection between two transports of the loop under test."""
     loop = asyncio.get_running_loop()
     accepted: asyncio.Future[Any] = loop.create_future()
@@ -126,7 +130,9 @@ async def pair(client: Callable[[], Any] = Recorder, server: Callable[[], Any] =
         return protocol
 
     async with serving(accept, **server_options) as (_, port):
-        transport, protocol = await soon(loop.create_connection(client, "127.0.0.1", port, **(client_options or {})))
+        transport, protocol = await soon(
+            loop.create_connection(client, "127.0.0.1", port, **(client_options or {}))
+        )
         other = await soon(accepted)
         await soon(asyncio.shield(other.made))
         try:
@@ -155,7 +161,7 @@ def logged() -> Iterator[list[logging.LogRecord]]:
     """What asyncio logs."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[method-assign, assignment]
     logger = logging.getLogger("asyncio")
     logger.addHandler(handler)
     try:
@@ -185,7 +191,9 @@ def client_tls(with_certificate: bool = False) -> ssl.SSLContext:
     return context
 
 
-def raises(error: type[BaseException], function: Callable[..., Any], *args: Any, **kwargs: Any) -> BaseException:
+def raises(
+    error: type[BaseException], function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> BaseException:
     """The error of this type that the call raises; anything else fails the check."""
     try:
         result = function(*args, **kwargs)

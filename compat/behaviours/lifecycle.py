@@ -92,7 +92,7 @@ def closed_loop_refuses_work() -> None:
 
 @check(RUNNING)
 async def running_loop_refuses_close_and_nesting() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     other = new_loop()
     nothing = asyncio.sleep(0)
     raises(RuntimeError, loop.close)
@@ -209,7 +209,7 @@ def shutdown_asyncgens_closes_the_open_ones() -> None:
 
 @check(EXECUTOR)
 async def executor_gives_results_and_errors_back() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     here = threading.get_ident()
     assert await loop.run_in_executor(None, threading.get_ident) != here
     assert await loop.run_in_executor(None, divmod, 7, 2) == (3, 1)
@@ -228,7 +228,7 @@ async def to_thread_carries_the_context() -> None:
 
 @check(EXECUTOR)
 async def default_executor_must_be_a_thread_pool() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     raises(TypeError, loop.set_default_executor, object())
     with concurrent.futures.ThreadPoolExecutor(1, "default") as pool:
         loop.set_default_executor(pool)
@@ -238,7 +238,7 @@ async def default_executor_must_be_a_thread_pool() -> None:
 
 @check(EXECUTOR_END)
 async def executor_refuses_work_after_its_shutdown() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     await loop.run_in_executor(None, int)
     await loop.shutdown_default_executor()
     raises(RuntimeError, loop.run_in_executor, None, int)
@@ -246,7 +246,7 @@ async def executor_refuses_work_after_its_shutdown() -> None:
 
 @check(EXECUTOR_END, since=(3, 12))
 async def executor_shutdown_keeps_its_timeout() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     release = threading.Event()
     job = loop.run_in_executor(None, release.wait, 4)
     await asyncio.sleep(0.05)

@@ -119,8 +119,8 @@ async def fifo_by_path() -> None:
         os.mkfifo(path)
         read = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         write = os.open(path, os.O_WRONLY)
-        reader, read_protocol = await _read_pipe(read)
-        writer, write_protocol = await _write_pipe(write)
+        _reader, read_protocol = await _read_pipe(read)
+        writer, _write_protocol = await _write_pipe(write)
         writer.write(b"fifo")
         assert await read_protocol.received(4) == b"fifo"
         writer.close()
@@ -161,7 +161,7 @@ async def pty_as_pipe() -> None:
 @check(SPECIAL)
 async def closed_pty_ends_its_reader() -> None:
     master, slave = pty.openpty()
-    reader, protocol = await _read_pipe(master)
+    _reader, protocol = await _read_pipe(master)
     os.write(slave, b"bye")
     await protocol.received(3)
     os.close(slave)

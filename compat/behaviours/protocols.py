@@ -56,7 +56,7 @@ class Buffered(asyncio.BufferedProtocol):
 
 
 class BufferedViews(Buffered):
-    """Gives memoryviews: asyncio's TLS layer slices what it is given, and the slice of a bytearray is a copy."""
+    """Gives memoryviews: asyncio's TLS layer slices what it is given, and slicing a bytearray copies."""
 
     def get_buffer(self, sizehint: int) -> Any:
         return memoryview(super().get_buffer(sizehint))
@@ -244,7 +244,9 @@ async def error_in_pause_writing_is_reported_and_survived() -> None:
             await both.server_protocol.received(20_000_000)
             await until(lambda: len(contexts) == 2)
     assert [context["message"] for context in contexts] == [
-        "protocol.pause_writing() failed", "protocol.resume_writing() failed"]
+        "protocol.pause_writing() failed",
+        "protocol.resume_writing() failed",
+    ]
 
 
 @check(CONTEXT, since=(3, 15))

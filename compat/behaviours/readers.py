@@ -16,12 +16,13 @@ READERS = "add_reader/add_writer by fd and by object, bool results"
 
 @check(READERS)
 async def reader_by_number_and_by_object() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     left, right = socket.socketpair()
     with left, right:
         right.setblocking(False)
+        seen: list[bytes] = []
         for handle in (right, right.fileno()):
-            seen: list[bytes] = []
+            seen.clear()
             assert loop.add_reader(handle, lambda: seen.append(right.recv(10))) is None
             left.send(b"x")
             await until(lambda: seen == [b"x"])
@@ -37,7 +38,7 @@ async def reader_by_number_and_by_object() -> None:
 
 @check(READERS)
 async def writer_is_called_while_there_is_room() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     left, right = socket.socketpair()
     with left, right:
         left.setblocking(False)
@@ -65,7 +66,7 @@ async def writer_is_called_while_there_is_room() -> None:
 
 @check(READERS)
 async def reader_is_level_triggered() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     left, right = socket.socketpair()
     with left, right:
         taken: list[bytes] = []
@@ -80,7 +81,7 @@ async def reader_is_level_triggered() -> None:
 
 @check(READERS)
 async def second_reader_replaces_the_first() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     left, right = socket.socketpair()
     with left, right:
         seen: list[str] = []
@@ -99,7 +100,7 @@ async def second_reader_replaces_the_first() -> None:
 
 @check(READERS)
 async def reader_and_writer_share_a_descriptor() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     left, right = socket.socketpair()
     with left, right:
         seen: list[str] = []
@@ -123,7 +124,7 @@ async def reader_and_writer_share_a_descriptor() -> None:
 
 @check(READERS)
 async def reader_of_pipes_and_eventfds() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     read, write = os.pipe()
     event = os.eventfd(0)
     woken: asyncio.Future[int] = loop.create_future()
@@ -161,7 +162,7 @@ async def wrong_descriptors_are_refused() -> None:
 
 @check(READERS)
 async def add_reader_leaves_the_blocking_mode_alone() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     left, right = socket.socketpair()
     with left, right:
         before = fcntl.fcntl(right, fcntl.F_GETFL)
@@ -176,7 +177,7 @@ async def add_reader_leaves_the_blocking_mode_alone() -> None:
 
 @check(READERS)
 async def error_in_a_reader_is_reported_and_it_stays() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     contexts: list[Any] = []
     loop.set_exception_handler(lambda _, context: contexts.append(context))
     left, right = socket.socketpair()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import os
 import socket
 import time
 from typing import Any
 
 from compat.behaviours import check
-from compat.behaviours.helpers import Echo, Recorder, client_tls, pair, raises_async, server_tls, serving, soon, until
+from compat.behaviours.helpers import (
+    Echo,
+    Recorder,
+    client_tls,
+    pair,
+    raises_async,
+    server_tls,
+    serving,
+    soon,
+    until,
+)
 
 STEAL = "reported: a descriptor is closed once, by its owner"
 CANCELLED = "reported: cancelled and failed operations leave no registration"
@@ -43,8 +55,9 @@ async def cancelled_tls_connection_by_sock_closes_it_once() -> None:
     async with serving(Recorder) as (_, port):
         for wait in (0, 1, 2, 3, 10):
             sock = socket.create_connection(("127.0.0.1", port))
-            task = asyncio.create_task(loop.create_connection(Recorder, sock=sock, ssl=client_tls(),
-                                                              server_hostname="localhost"))
+            task = asyncio.create_task(
+                loop.create_connection(Recorder, sock=sock, ssl=client_tls(), server_hostname="localhost")
+            )
             for _ in range(wait):
                 await asyncio.sleep(0)
             task.cancel()
@@ -82,10 +95,8 @@ async def number_of_a_cancelled_connect_serves_a_transport() -> None:
             task = asyncio.create_task(loop.create_connection(Recorder, "10.255.255.1", 9))
             await asyncio.sleep(0.002)
             task.cancel()
-            try:
+            with contextlib.suppress(asyncio.CancelledError, OSError):
                 await task
-            except (asyncio.CancelledError, OSError):
-                pass
             transport, protocol = await soon(loop.create_connection(Recorder, "127.0.0.1", port))
             transport.write(b"mine")
             assert await protocol.received(4) == b"mine"
@@ -204,7 +215,7 @@ async def drain_after_the_peer_reset_raises() -> None:
             self.transport.abort()
 
     async with serving(Resetting) as (_, port):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"x")
 
         async def keep_writing() -> None:
@@ -238,6 +249,6 @@ async def reading_never_starves_writing_or_timers() -> None:
         tick()
         more()
         await asyncio.sleep(0.7)
-        gaps = [after - before for before, after in zip(ticks, ticks[1:])]
+        gaps = [after - before for before, after in itertools.pairwise(ticks)]
         assert max(gaps) < 0.3, max(gaps)
         assert len(both.server_protocol.data) > 10_000_000

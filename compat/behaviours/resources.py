@@ -8,7 +8,18 @@ import resource
 import threading
 
 from compat.behaviours import check
-from compat.behaviours.helpers import Echo, Recorder, client_tls, new_loop, open_fds, pair, server_tls, serving, soon, until
+from compat.behaviours.helpers import (
+    Echo,
+    Recorder,
+    client_tls,
+    new_loop,
+    open_fds,
+    pair,
+    server_tls,
+    serving,
+    soon,
+    until,
+)
 
 MANY = "1000 connections; 300 connect/abort cycles (fd reuse)"
 LEAKS = "100 loop create/close cycles leak no fds"
@@ -22,7 +33,9 @@ async def a_thousand_connections() -> None:
     async with serving(Echo, backlog=1024) as (_, port):
         ends = []
         for _ in range(20):
-            ends += await asyncio.gather(*(loop.create_connection(Recorder, "127.0.0.1", port) for _ in range(50)))
+            ends += await asyncio.gather(
+                *(loop.create_connection(Recorder, "127.0.0.1", port) for _ in range(50))
+            )
         for number, (transport, _) in enumerate(ends):
             transport.write(b"%d" % number)
         for number, (_, protocol) in enumerate(ends):

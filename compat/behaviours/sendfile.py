@@ -96,7 +96,9 @@ async def sendfile_falls_back_for_what_is_no_file() -> None:
     loop = asyncio.get_running_loop()
     async with pair() as both:
         buffer: Any = io.BytesIO(DATA[:100_000])
-        await raises_async(asyncio.SendfileNotAvailableError, loop.sendfile(both.client, buffer, fallback=False))
+        await raises_async(
+            asyncio.SendfileNotAvailableError, loop.sendfile(both.client, buffer, fallback=False)
+        )
         assert await soon(loop.sendfile(both.client, buffer)) == 100_000
         assert await both.server_protocol.received(100_000) == DATA[:100_000]
 

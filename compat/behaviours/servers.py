@@ -10,7 +10,16 @@ import socket
 from typing import Any
 
 from compat.behaviours import check
-from compat.behaviours.helpers import Echo, Recorder, collected_errors, pair, raises_async, serving, soon, until
+from compat.behaviours.helpers import (
+    Echo,
+    Recorder,
+    collected_errors,
+    pair,
+    raises_async,
+    serving,
+    soon,
+    until,
+)
 
 SERVER = "create_server: host list, reuse_port, start_serving, serve_forever"
 CLIENTS = "Server.close_clients, abort_clients 3.13"
@@ -171,7 +180,7 @@ async def server_nobody_refers_to_keeps_serving() -> None:
 
     async def start() -> int:
         server = await loop.create_server(Echo, "127.0.0.1", 0)
-        return server.sockets[0].getsockname()[1]
+        return int(server.sockets[0].getsockname()[1])
 
     port = await start()
     gc.collect()

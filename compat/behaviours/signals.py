@@ -18,7 +18,9 @@ SIGNALS = "add/remove_signal_handler"
 async def handler_runs_in_the_loop() -> None:
     loop = asyncio.get_running_loop()
     seen: list[Any] = []
-    loop.add_signal_handler(signal.SIGUSR1, lambda *args: seen.append((args, asyncio.get_running_loop())), 1, 2)
+    loop.add_signal_handler(
+        signal.SIGUSR1, lambda *args: seen.append((args, asyncio.get_running_loop())), 1, 2
+    )
     # right after the call: it has to be installed by now
     os.kill(os.getpid(), signal.SIGUSR1)
     await until(lambda: seen)

@@ -8,6 +8,7 @@ import inspect
 import os
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 from compat.behaviours import check
 from compat.behaviours.helpers import raises_async, soon
@@ -43,7 +44,7 @@ def _client() -> socket.socket:
 
 @check(BASIC)
 async def connect_accept_and_talk() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with _listener() as listener, _client() as client:
         accepting = asyncio.create_task(loop.sock_accept(listener))
         await asyncio.sleep(0.02)
@@ -64,7 +65,7 @@ async def connect_accept_and_talk() -> None:
 
 @check(BASIC)
 async def sock_sendall_sends_more_than_the_buffers_hold() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     message = os.urandom(8_000_000)
     with _socketpair() as (left, right):
         sending = asyncio.create_task(loop.sock_sendall(left, message))
@@ -77,7 +78,7 @@ async def sock_sendall_sends_more_than_the_buffers_hold() -> None:
 
 @check(BASIC)
 async def sock_connect_by_name_and_refused() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with _listener() as listener, _client() as client:
         port = listener.getsockname()[1]
         await soon(loop.sock_connect(client, ("localhost", port)))
@@ -88,7 +89,7 @@ async def sock_connect_by_name_and_refused() -> None:
 
 @check(BASIC)
 async def zero_sized_operations() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with _socketpair() as (left, right):
         await soon(loop.sock_sendall(left, b""))
         await loop.sock_sendall(left, b"x")
@@ -98,7 +99,7 @@ async def zero_sized_operations() -> None:
 
 @check(DATAGRAM)
 async def sendto_and_recvfrom() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with socket.socket(type=socket.SOCK_DGRAM) as one, socket.socket(type=socket.SOCK_DGRAM) as two:
         for sock in (one, two):
             sock.bind(("127.0.0.1", 0))
@@ -113,7 +114,7 @@ async def sendto_and_recvfrom() -> None:
 
 @check(DATAGRAM)
 async def recvfrom_into_a_buffer() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with socket.socket(type=socket.SOCK_DGRAM) as one, socket.socket(type=socket.SOCK_DGRAM) as two:
         for sock in (one, two):
             sock.bind(("127.0.0.1", 0))
@@ -128,10 +129,15 @@ async def recvfrom_into_a_buffer() -> None:
 
 @check(COROUTINES)
 async def sock_methods_are_coroutines() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with _socketpair() as (left, right):
-        calls = [loop.sock_recv(right, 10), loop.sock_recv_into(right, bytearray(10)), loop.sock_sendall(left, b"x"),
-                 loop.sock_accept(left), loop.sock_connect(left, "/nowhere")]
+        calls = [
+            loop.sock_recv(right, 10),
+            loop.sock_recv_into(right, bytearray(10)),
+            loop.sock_sendall(left, b"x"),
+            loop.sock_accept(left),
+            loop.sock_connect(left, "/nowhere"),
+        ]
         for call in calls:
             assert inspect.iscoroutine(call), call
             call.close()
@@ -143,7 +149,7 @@ async def sock_methods_are_coroutines() -> None:
 
 @check(CANCEL)
 async def cancelled_sock_recv_loses_no_data() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     received = bytearray()
     sent = 0
     with _socketpair() as (left, right):
@@ -157,10 +163,8 @@ async def cancelled_sock_recv_loses_no_data() -> None:
             if number % 2:
                 await asyncio.sleep(0)
             task.cancel()
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 received += await task
-            except asyncio.CancelledError:
-                pass
         while len(received) < sent:
             received += await soon(loop.sock_recv(right, 4096))
     assert bytes(received) == b"0123456789" * 300
@@ -168,7 +172,7 @@ async def cancelled_sock_recv_loses_no_data() -> None:
 
 @check(CANCEL)
 async def cancelled_sock_accept_loses_no_connection() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     accepted = []
     with _listener() as listener:
         clients = []
@@ -179,10 +183,8 @@ async def cancelled_sock_accept_loses_no_connection() -> None:
             if number % 2:
                 await asyncio.sleep(0)
             task.cancel()
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 accepted.append(await task)
-            except asyncio.CancelledError:
-                pass
         while len(accepted) < len(clients):
             accepted.append(await soon(loop.sock_accept(listener)))
     assert sorted(address for _, address in accepted) == sorted(client.getsockname() for client in clients)
@@ -192,7 +194,7 @@ async def cancelled_sock_accept_loses_no_connection() -> None:
 
 @check(CANCEL)
 async def sock_recv_works_after_a_timeout() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with _socketpair() as (left, right):
         for _ in range(3):
             await raises_async(asyncio.TimeoutError, asyncio.wait_for(loop.sock_recv(right, 10), 0.02))
@@ -204,7 +206,7 @@ async def sock_recv_works_after_a_timeout() -> None:
 
 @check(CANCEL)
 async def socket_closed_after_a_cancelled_connect_can_be_reused() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     for _ in range(5):
         client = _client()
         number = client.fileno()
@@ -212,10 +214,8 @@ async def socket_closed_after_a_cancelled_connect_can_be_reused() -> None:
         task = asyncio.create_task(loop.sock_connect(client, ("10.255.255.1", 9)))
         await asyncio.sleep(0.01)
         task.cancel()
-        try:
+        with contextlib.suppress(asyncio.CancelledError, OSError):
             await task
-        except (asyncio.CancelledError, OSError):
-            pass
         client.close()
         # the next socket gets the same number, and must not meet what was registered for the last one
         with _listener() as listener, _client() as again:
@@ -229,7 +229,7 @@ async def socket_closed_after_a_cancelled_connect_can_be_reused() -> None:
 
 @check(REFUSALS)
 async def debug_mode_refuses_blocking_sockets() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     loop.set_debug(True)
     left, right = socket.socketpair()
     with left, right:
@@ -243,8 +243,8 @@ async def debug_mode_refuses_blocking_sockets() -> None:
 
 @check(REFUSALS)
 async def closed_sockets_are_refused() -> None:
-    loop = asyncio.get_running_loop()
-    with _socketpair() as (left, right):
+    loop: Any = asyncio.get_running_loop()
+    with _socketpair() as (left, _):
         pass
     await raises_async(OSError, loop.sock_recv(left, 10))
     await raises_async(OSError, loop.sock_sendall(left, b"x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -40,15 +41,20 @@ async def exec_with_pipes() -> None:
 
 @check(RUN)
 async def shell_with_pipes() -> None:
-    process = await asyncio.create_subprocess_shell("read line; echo got $line; echo err >&2; exit 3", stdin=PIPE,
-                                                    stdout=PIPE, stderr=PIPE)
+    process = await asyncio.create_subprocess_shell(
+        "read line; echo got $line; echo err >&2; exit 3", stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
     out, err = await soon(process.communicate(b"this\n"))
     assert (out, err, process.returncode) == (b"got this\n", b"err\n", 3)
 
 
 @check(RUN)
 async def terminate_kill_and_send_signal() -> None:
-    for action, wanted in (("terminate", -signal.SIGTERM), ("kill", -signal.SIGKILL), (signal.SIGHUP, -signal.SIGHUP)):
+    for action, wanted in (
+        ("terminate", -signal.SIGTERM),
+        ("kill", -signal.SIGKILL),
+        (signal.SIGHUP, -signal.SIGHUP),
+    ):
         process = await asyncio.create_subprocess_exec("sleep", "30")
         if isinstance(action, str):
             getattr(process, action)()
@@ -57,10 +63,8 @@ async def terminate_kill_and_send_signal() -> None:
         assert await soon(process.wait()) == wanted
         assert process.returncode == wanted
         # after its end: nothing, or an error that says so
-        try:
+        with contextlib.suppress(ProcessLookupError):
             process.terminate()
-        except ProcessLookupError:
-            pass
 
 
 @check(RUN)
@@ -91,7 +95,7 @@ def from_a_loop_in_a_thread() -> None:
 
 @check(RUN)
 async def process_protocol_sees_everything() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     calls: list[Any] = []
     done = loop.create_future()
 
@@ -112,13 +116,15 @@ async def process_protocol_sees_everything() -> None:
             calls.append("connection lost")
             done.set_result(None)
 
-    transport, _ = await loop.subprocess_exec(Protocol, "sh", "-c", "read line; echo $line", stdin=PIPE, stdout=PIPE,
-                                              stderr=PIPE)
+    transport, _ = await loop.subprocess_exec(
+        Protocol, "sh", "-c", "read line; echo $line", stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
     assert isinstance(transport, asyncio.SubprocessTransport)
     assert transport.get_returncode() is None and transport.get_pid() > 0
     popen = transport.get_extra_info("subprocess")
     assert isinstance(popen, subprocess.Popen) and popen.pid == transport.get_pid()
-    transport.get_pipe_transport(0).write(b"through\n")
+    stdin: Any = transport.get_pipe_transport(0)
+    stdin.write(b"through\n")
     await soon(done)
     assert transport.get_returncode() == 0
     assert calls[0] == "made" and calls[-1] == "connection lost"
@@ -129,7 +135,9 @@ async def process_protocol_sees_everything() -> None:
 @check(RUN)
 async def missing_program_raises() -> None:
     before = open_fds()
-    await raises_async(FileNotFoundError, asyncio.create_subprocess_exec("/no/such/program", stdin=PIPE, stdout=PIPE))
+    await raises_async(
+        FileNotFoundError, asyncio.create_subprocess_exec("/no/such/program", stdin=PIPE, stdout=PIPE)
+    )
     await until(lambda: open_fds() == before)
 
 
@@ -153,7 +161,7 @@ async def output_after_exit_is_read_to_the_end() -> None:
 
 @check(RUN)
 async def close_kills_and_reaps() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     transport, _ = await loop.subprocess_exec(asyncio.SubprocessProtocol, "sleep", "30")
     pid = transport.get_pid()
     transport.close()
@@ -169,12 +177,13 @@ async def options_reach_the_child() -> None:
         assert out.decode().strip() == str(Path(folder).resolve())
         code, out = await _output("pwd", "-P", cwd=Path(folder))
         assert out.decode().strip() == str(Path(folder).resolve())
-    code, out = await _output("env", env={"ONLY": "this"})
+    _, out = await _output("env", env={"ONLY": "this"})
     assert out == b"ONLY=this\n"
-    code, out = await _output(sys.executable, "-c", "import os; print(os.getsid(0) == os.getpid())",
-                              start_new_session=True)
+    _, out = await _output(
+        sys.executable, "-c", "import os; print(os.getsid(0) == os.getpid())", start_new_session=True
+    )
     assert out == b"True\n"
-    code, out = await _output("sh", "-c", "echo out; echo err >&2", stderr=asyncio.subprocess.STDOUT)
+    _code, out = await _output("sh", "-c", "echo out; echo err >&2", stderr=asyncio.subprocess.STDOUT)
     assert out == b"out\nerr\n"
     process = await asyncio.create_subprocess_exec("sh", "-c", "echo gone", stdout=asyncio.subprocess.DEVNULL)
     assert await soon(process.wait()) == 0 and process.stdout is None
@@ -183,12 +192,14 @@ async def options_reach_the_child() -> None:
 @check(OPTIONS)
 async def descriptors_are_passed_or_closed() -> None:
     read, write = os.pipe()
-    code, out = await _output("sh", "-c", f"echo passed >&{write}", pass_fds=(write,))
+    code, _ = await _output("sh", "-c", f"echo passed >&{write}", pass_fds=(write,))
     assert code == 0 and os.read(read, 100) == b"passed\n"
-    code, out = await _output("sh", "-c", f"echo passed 2>/dev/null >&{write}", stderr=asyncio.subprocess.DEVNULL)
+    code, _ = await _output(
+        "sh", "-c", f"echo passed 2>/dev/null >&{write}", stderr=asyncio.subprocess.DEVNULL
+    )
     assert code != 0
     os.set_inheritable(write, True)
-    code, out = await _output("sh", "-c", f"echo kept >&{write}", close_fds=False)
+    code, _out = await _output("sh", "-c", f"echo kept >&{write}", close_fds=False)
     assert code == 0 and os.read(read, 100) == b"kept\n"
     os.close(read)
     os.close(write)
@@ -206,16 +217,20 @@ async def files_and_sockets_as_standard_streams() -> None:
 @check(OPTIONS)
 async def text_mode_is_refused() -> None:
     for options in ({"universal_newlines": True}, {"text": True}, {"encoding": "utf-8"}, {"bufsize": 1}):
-        await raises_async(ValueError, asyncio.create_subprocess_exec("true", **options))  # type: ignore[arg-type]
-    await raises_async(ValueError, asyncio.get_running_loop().subprocess_shell(
-        asyncio.SubprocessProtocol, ["not", "a", "string"]))  # type: ignore[arg-type]
+        await raises_async(ValueError, asyncio.create_subprocess_exec("true", **options))
+    await raises_async(
+        ValueError,
+        asyncio.get_running_loop().subprocess_shell(asyncio.SubprocessProtocol, ["not", "a", "string"]),
+    )
 
 
 @check(RARE)
 async def process_group_and_umask() -> None:
-    code, out = await _output(sys.executable, "-c", "import os; print(os.getpgid(0) == os.getpid())", process_group=0)
+    _, out = await _output(
+        sys.executable, "-c", "import os; print(os.getpgid(0) == os.getpid())", process_group=0
+    )
     assert out == b"True\n", out
-    code, out = await _output("sh", "-c", "umask", umask=0o27)
+    _, out = await _output("sh", "-c", "umask", umask=0o27)
     assert out.strip() == b"0027", out
 
 
@@ -240,8 +255,10 @@ async def spawning_does_not_run_fork_hooks() -> None:
 async def spawning_many_short_processes_loses_none() -> None:
     started = time.monotonic()
     codes = []
-    for batch in range(10):
-        processes = [await asyncio.create_subprocess_exec("sh", "-c", f"exit {number}") for number in range(15)]
+    for _ in range(10):
+        processes = [
+            await asyncio.create_subprocess_exec("sh", "-c", f"exit {number}") for number in range(15)
+        ]
         codes += await soon(asyncio.gather(*(process.wait() for process in processes)), 8)
         if time.monotonic() - started > 6:
             break

@@ -114,7 +114,7 @@ async def eager_task_factory_starts_tasks_at_once() -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(step(2))
         assert seen == [1, 2]
-    assert await asyncio.gather(step(3), step(4)) == [3, 4]
+    assert list(await asyncio.gather(step(3), step(4))) == [3, 4]
     loop.set_task_factory(None)
 
 

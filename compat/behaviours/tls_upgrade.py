@@ -20,7 +20,9 @@ async def _upgrade(both: Any, client: Any, server: Any) -> tuple[Any, Any]:
     both.client.set_protocol(client)
     both.server.set_protocol(server)
     serving = asyncio.create_task(loop.start_tls(both.server, server, server_tls(), server_side=True))
-    client_transport = await soon(loop.start_tls(both.client, client, client_tls(), server_hostname="localhost"))
+    client_transport = await soon(
+        loop.start_tls(both.client, client, client_tls(), server_hostname="localhost")
+    )
     server_transport = await soon(serving)
     assert client_transport is not None and server_transport is not None
     for protocol, transport in ((client, client_transport), (server, server_transport)):
@@ -50,7 +52,7 @@ async def start_tls_upgrades_both_ends() -> None:
 async def start_tls_with_buffered_protocols() -> None:
     message = os.urandom(300_000)
     async with pair(client=BufferedViews, server=BufferedViews) as both:
-        client, server = await _upgrade(both, both.client_protocol, both.server_protocol)
+        client, _server = await _upgrade(both, both.client_protocol, both.server_protocol)
         client.write(message)
         await until(lambda: len(both.server_protocol.data) == len(message))
         assert bytes(both.server_protocol.data) == message
@@ -68,7 +70,7 @@ async def start_tls_after_writing_was_paused() -> None:
         await both.server_protocol.received(20_000_000)
         await until(lambda: both.client_protocol.calls[-1] == "resume")
         both.server_protocol.data.clear()
-        client, server = await _upgrade(both, both.client_protocol, both.server_protocol)
+        client, _server = await _upgrade(both, both.client_protocol, both.server_protocol)
         client.write(bytes(5_000_000))
         await until(lambda: len(both.server_protocol.data) == 5_000_000)
         assert both.client_protocol.calls[-1] == "resume"
@@ -134,7 +136,11 @@ async def failed_start_tls_raises_and_closes() -> None:
             self.transport.write(b"this is no TLS at all\n" * 10)
 
     async with pair(server=Garbage) as both:
-        await raises_async(ssl.SSLError, soon(loop.start_tls(both.client, both.client_protocol, client_tls(),
-                                                             server_hostname="localhost")))
+        await raises_async(
+            ssl.SSLError,
+            soon(
+                loop.start_tls(both.client, both.client_protocol, client_tls(), server_hostname="localhost")
+            ),
+        )
         await soon(both.server_protocol.lost)
     loop.set_exception_handler(None)

@@ -36,7 +36,7 @@ async def _talk(path: Any) -> None:
 
 @check(PATHS)
 async def every_kind_of_path_works() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     for kind in (str, os.fsencode, Path):
         with _path() as path:
             server = await loop.create_unix_server(Echo, kind(path))
@@ -64,9 +64,9 @@ async def unix_streams() -> None:
 
 @check(PATHS)
 async def unix_sockets_by_sock_argument() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     left, right = socket.socketpair()
-    one, one_protocol = await loop.create_unix_connection(Echo, sock=left)
+    _one, one_protocol = await loop.create_unix_connection(Echo, sock=left)
     two, two_protocol = await loop.create_unix_connection(Recorder, sock=right)
     two.write(b"through a pair")
     assert await two_protocol.received(14) == b"through a pair"
@@ -92,7 +92,7 @@ async def wrong_unix_arguments_are_refused() -> None:
 
 @check(ABSTRACT)
 async def abstract_names_work() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     name = f"\0compat-{os.getpid()}-{os.urandom(4).hex()}"
     for spelled in (name, name.encode()):
         server = await loop.create_unix_server(Echo, spelled)
@@ -104,7 +104,7 @@ async def abstract_names_work() -> None:
 
 @check(CLEANUP)
 async def stale_socket_file_is_replaced() -> None:
-    loop = asyncio.get_running_loop()
+    loop: Any = asyncio.get_running_loop()
     with _path() as path:
         with socket.socket(socket.AF_UNIX) as stale:
             stale.bind(str(path))

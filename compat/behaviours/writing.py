@@ -96,7 +96,9 @@ async def write_after_close_is_silent() -> None:
                 both.client.write(b"later")
             both.client.close()
         assert both.client.is_closing()
-        assert any("socket.send() raised exception" in record.getMessage() for record in records) or not records
+        assert (
+            any("socket.send() raised exception" in record.getMessage() for record in records) or not records
+        )
         await soon(both.server_protocol.lost)
         assert not both.server_protocol.data
 

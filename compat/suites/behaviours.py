@@ -51,8 +51,11 @@ def modules() -> list[str]:
 def checks(area: str) -> list[Any]:
     """The checks of an area, in the order they are written in."""
     module = importlib.import_module(f"compat.behaviours.{area}")
-    return [value for value in vars(module).values()
-            if hasattr(value, "about") and getattr(value, "__module__", "") == module.__name__]
+    return [
+        value
+        for value in vars(module).values()
+        if hasattr(value, "about") and getattr(value, "__module__", "") == module.__name__
+    ]
 
 
 def load(module: str, loop: str) -> unittest.TestSuite:

@@ -23,8 +23,11 @@ def missing() -> str | None:
     if importlib.util.find_spec("test") and importlib.util.find_spec("test.test_asyncio"):
         return None
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    return (f"this Python {version} has no test.test_asyncio: on Debian and Ubuntu install libpython{version}-testsuite, "
-            f"on Fedora python{version}-test; a Python built from source or by pyenv or uv has it")
+    return (
+        f"this Python {version} has no test.test_asyncio: on Debian and Ubuntu install "
+        f"libpython{version}-testsuite, on Fedora python{version}-test; "
+        f"a Python built from source, or by pyenv or uv, has it"
+    )
 
 
 def modules() -> list[str]:

@@ -1,8 +1,8 @@
-"""uvloop's own test suite, from its source archive, with a stand-in for the package that serves the loop under test.
+"""uvloop's own test suite, from its source archive, with a stand-in for its package over the loop under test.
 
-Every body runs twice: as `Test...UV`/`Test_UV_...`, which the suite wrote for uvloop, and as `...AIO`, which it wrote for
-stock asyncio and which leaves out or loosens what asyncio does not promise. Both run on the candidate, and both run on
-stock asyncio as the control.
+Every body runs twice: as `Test...UV`/`Test_UV_...`, which the suite wrote for uvloop, and as `...AIO`, which
+it wrote for stock asyncio and which leaves out or loosens what asyncio does not promise. Both run on the
+candidate, and both run on stock asyncio as the control.
 """
 
 from __future__ import annotations

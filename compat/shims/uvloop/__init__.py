@@ -1,17 +1,18 @@
-"""Stands in for the package `uvloop` in uvloop's own test suite: the public names, over the loop that is installed.
+"""Stands in for the package `uvloop` in its own test suite: the public names, over the loop under test.
 
-Its test helpers (`uvloop._testbase`) come from uvloop's source archive; `uvloop.loop`, the compiled inside, is missing
-on purpose.
+Its test helpers (`uvloop._testbase`) come from uvloop's source archive; `uvloop.loop`, the compiled inside,
+is missing on purpose.
 """
 
 import asyncio
 import os
 import warnings
+from typing import Any
 
 __path__.append(os.path.join(os.environ["COMPAT_UVLOOP_SOURCE"], "uvloop"))
 
 
-def new_event_loop():
+def new_event_loop() -> Any:
     # asyncio's own name: it has been redirected to the loop under test before this module is imported
     return asyncio.SelectorEventLoop()
 
@@ -27,10 +28,10 @@ with warnings.catch_warnings():
         _loop_factory = staticmethod(new_event_loop)
 
 
-def run(main, *, loop_factory=new_event_loop, debug=None):
+def run(main: Any, *, loop_factory: Any = new_event_loop, debug: bool | None = None) -> Any:
     with asyncio.Runner(loop_factory=loop_factory, debug=debug) as runner:
         return runner.run(main)
 
 
-def install():
+def install() -> None:
     asyncio.set_event_loop_policy(EventLoopPolicy())
