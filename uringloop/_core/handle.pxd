@@ -6,19 +6,19 @@ from uringloop._core.ready cimport Runnable
 
 cdef class Handle(Runnable):
     # The loop's thread, but for a handle still on its way through the inbox.
-    cdef object callback      # None once it was cancelled
-    cdef object arg0          # the first two arguments in place: most callbacks have no more
-    cdef object arg1
-    cdef tuple more           # all arguments, where there are more than two
-    cdef object cvars         # the contextvars.Context the callback runs in
-    cdef object loop          # debug mode only, for the reports
-    cdef public object _source_traceback
-    cdef uint8_t nargs        # 0..2, or 3: they are in `more`
+    cdef uint8_t nargs        # 0..2, or MANY
     cdef readonly bint _cancelled
+    cdef object callback      # None once it was cancelled, or has run and was kept by somebody
+    cdef object arg0          # the first two arguments in place: most callbacks have no more
+    cdef object arg1          # or the tuple of MANY
+    cdef object cvars         # the contextvars.Context the callback runs in
+    cdef object notes         # (loop, where it was made): debug mode and the like; None for the most
 
     cdef int report(self, object loop) except -1
     cdef tuple arguments(self)
     cdef int set_arguments(self, tuple args) except -1
+    cdef int note(self, object loop, object traceback) except -1
+    cdef void let_go(self) noexcept
 
 
 cdef class TimerKeeper:
@@ -29,9 +29,9 @@ cdef class TimerKeeper:
 
 cdef class TimerHandle(Handle):
     cdef double when_seconds
-    cdef object when_object      # what the caller gave, where it was not a float
     cdef TimerKeeper keeper      # while scheduled, else None
 
 
 cdef Handle make_handle(object callback, PyObject **args, Py_ssize_t nargs, object cvars)
 cdef TimerHandle make_timer_handle(double when, object callback, PyObject **args, Py_ssize_t nargs, object cvars)
+cdef void trim_free_handles() noexcept

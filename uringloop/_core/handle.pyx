@@ -4,13 +4,13 @@
 cimport cython
 from cpython.contextvars cimport PyContext_CopyCurrent
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF
+from cpython.ref cimport Py_REFCNT, Py_XDECREF
 
 from asyncio import format_helpers
 import sys
 
 from uringloop._core.counters cimport COUNT_HANDLE, COUNT_TIMER, count_freed, count_made
-from uringloop._core.kernel cimport URINGLOOP_DEBUG, uint8_t
+from uringloop._core.kernel cimport URINGLOOP_DEBUG, UR_FREE_LISTS, uint8_t
 from uringloop._core.ready cimport Runnable
 
 cdef extern from "Python.h":
@@ -24,7 +24,14 @@ cdef extern from *:
     UR_DEFINE_FREE_LIST(ur_timer_handles)
     """
     void ur_handles_install(object type) noexcept
+    void ur_handles_trim() noexcept
     void ur_timer_handles_install(object type) noexcept
+    void ur_timer_handles_trim() noexcept
+    void PyObject_GC_Track(object) noexcept
+    bint PyObject_GC_IsTracked(object) noexcept
+
+cdef enum:
+    MANY = 3
 
 cdef extern from *:
     """
@@ -49,28 +56,38 @@ cdef class Handle(Runnable):
     cdef int run(self, object loop) except -1:
         cdef PyObject *stack[3]
         cdef PyObject *result
-        cdef object callback, arg0, arg1, more
+        cdef object callback, arg0, arg1
         cdef size_t nargs
         with cython.critical_section(self):
             if self._cancelled:
                 return 0
             # References of our own: the callback may cancel its own handle, which drops the handle's.
-            callback, arg0, arg1, more, nargs = self.callback, self.arg0, self.arg1, self.more, self.nargs
+            callback, arg0, arg1, nargs = self.callback, self.arg0, self.arg1, self.nargs
         if ur_context_enter(<PyObject *> self.cvars) < 0:
             return self.report(loop)
-        if nargs < 3:
+        if nargs < MANY:
             # The free slot in front is what lets a bound method put its self there instead of copying.
             stack[1] = <PyObject *> arg0
             stack[2] = <PyObject *> arg1
             result = PyObject_Vectorcall(<PyObject *> callback, &stack[1],
                                          nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
         else:
-            result = PyObject_CallObject(<PyObject *> callback, <PyObject *> more)
+            result = PyObject_CallObject(<PyObject *> callback, <PyObject *> arg1)
         ur_context_exit(<PyObject *> self.cvars)
         if result is NULL:
-            return self.report(loop)
-        Py_XDECREF(result)
+            self.report(loop)
+        else:
+            Py_XDECREF(result)
+        if UR_FREE_LISTS and self.notes is None:
+            self.let_go()
         return 0
+
+    cdef void let_go(self) noexcept:
+        """Refer to nothing any more: the collector does not see this object (guard.h), so somebody's handle of a
+        callback that has run must not be part of a cycle. Nothing to do where the handle is dropped next."""
+        if Py_REFCNT(self) > 2:
+            self.callback = self.arg0 = self.arg1 = None
+            self.nargs = 0
 
     cdef int report(self, object loop) except -1:
         """The callback raised. SystemExit and KeyboardInterrupt leave the loop; all else goes to its handler."""
@@ -93,18 +110,25 @@ cdef class Handle(Runnable):
             return (self.arg0,)
         if self.nargs == 2:
             return (self.arg0, self.arg1)
-        return self.more
+        return self.arg1
 
     cdef int set_arguments(self, tuple args) except -1:
         cdef Py_ssize_t nargs = len(args)
-        self.nargs = <uint8_t> min(nargs, 3)
-        if nargs > 2:
-            self.more = args
+        self.nargs = <uint8_t> min(nargs, MANY)
+        if nargs >= MANY:
+            self.arg1 = args
             return 0
         if nargs > 0:
             self.arg0 = args[0]
         if nargs > 1:
             self.arg1 = args[1]
+        return 0
+
+    cdef int note(self, object loop, object traceback) except -1:
+        """Remember more than running takes. Such a handle is an ordinary object for the collector."""
+        self.notes = (loop, traceback)
+        if not PyObject_GC_IsTracked(self):
+            PyObject_GC_Track(self)
         return 0
 
     def cancel(self):
@@ -113,7 +137,6 @@ cdef class Handle(Runnable):
             if not self._cancelled:
                 self._cancelled = True
                 self.callback = self.arg0 = self.arg1 = None
-                self.more = None
                 self.nargs = 0
 
     def cancelled(self):
@@ -123,7 +146,7 @@ cdef class Handle(Runnable):
         return self.cvars
 
     def _run(self):
-        self.run(self.loop)
+        self.run(self._loop)
 
     @property
     def _callback(self):
@@ -139,7 +162,11 @@ cdef class Handle(Runnable):
 
     @property
     def _loop(self):
-        return self.loop
+        return None if self.notes is None else self.notes[0]
+
+    @property
+    def _source_traceback(self):
+        return None if self.notes is None else self.notes[1]
 
     def _repr_info(self):
         info = [type(self).__name__]
@@ -180,7 +207,7 @@ cdef class TimerHandle(Handle):
 
     def when(self):
         """The time, by the loop's clock, before which it does not run."""
-        return self.when_seconds if self.when_object is None else self.when_object
+        return self.when_seconds
 
     @property
     def _when(self):
@@ -222,15 +249,15 @@ cdef inline int _set(Handle handle, object callback, PyObject **args, Py_ssize_t
     cdef Py_ssize_t i
     handle.callback = callback
     handle.cvars = PyContext_CopyCurrent() if cvars is None else cvars
-    if nargs < 3:
+    if nargs < MANY:
         handle.nargs = <uint8_t> nargs
         if nargs > 0:
             handle.arg0 = <object> args[0]
         if nargs > 1:
             handle.arg1 = <object> args[1]
     else:
-        handle.nargs = 3
-        handle.more = tuple([<object> args[i] for i in range(nargs)])
+        handle.nargs = MANY
+        handle.arg1 = tuple([<object> args[i] for i in range(nargs)])
     return 0
 
 
@@ -246,6 +273,12 @@ cdef TimerHandle make_timer_handle(double when, object callback, PyObject **args
     _set(handle, callback, args, nargs, cvars)
     handle.when_seconds = when
     return handle
+
+
+cdef void trim_free_handles() noexcept:
+    """The loop is going to sleep: give back half of what a burst left behind."""
+    ur_handles_trim()
+    ur_timer_handles_trim()
 
 
 ur_handles_install(<object> Handle)

@@ -15,7 +15,7 @@ from asyncio.events import _get_running_loop as _running_loop
 from asyncio.log import logger
 
 from uringloop._core.engine cimport Engine
-from uringloop._core.handle cimport Handle, TimerHandle, make_handle, make_timer_handle
+from uringloop._core.handle cimport Handle, TimerHandle, make_handle, make_timer_handle, trim_free_handles
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, ur_add_fast_method, ur_now_ns
 from uringloop._core.op cimport OP_CANCELLING, Op
@@ -72,6 +72,7 @@ cdef class Loop:
             deadline = self.timers.next_deadline()
             wait = deadline > ur_now_ns()
         if wait and self.inbox.fall_asleep():
+            trim_free_handles()
             try:
                 self.engine.sleep(deadline)
             finally:
@@ -189,10 +190,8 @@ cdef class Loop:
     def _make_handle(self, callback, tuple args):
         """A handle nobody queued yet."""
         cdef Handle handle = make_handle(callback, NULL, 0, None)
-        handle.loop = self
         handle.set_arguments(args)
-        if self._debug:
-            handle._source_traceback = format_helpers.extract_stack(sys._getframe(0))
+        handle.note(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None)
         return handle
 
     def _ready_handle(self, Handle handle):
@@ -248,9 +247,7 @@ cdef int _debug_checks(Loop loop, object callback, str name, bint same_thread) e
 
 
 cdef int _debug_source(Loop loop, Handle handle) except -1:
-    handle.loop = loop
-    handle._source_traceback = format_helpers.extract_stack(sys._getframe(0))
-    return 0
+    return handle.note(loop, format_helpers.extract_stack(sys._getframe(0)))
 
 
 cdef object _call_soon(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
@@ -290,7 +287,7 @@ cdef object _call_soon_threadsafe(object self, PyObject **args, Py_ssize_t nargs
     return handle
 
 
-cdef object _schedule(Loop loop, double when, object when_object, PyObject **args, Py_ssize_t nargs,
+cdef object _schedule(Loop loop, double when, PyObject **args, Py_ssize_t nargs,
                       object cvars, str name):
     cdef TimerHandle handle
     if loop._closed:
@@ -298,7 +295,6 @@ cdef object _schedule(Loop loop, double when, object when_object, PyObject **arg
     if loop._debug:
         _debug_checks(loop, <object> args[1], name, True)
     handle = make_timer_handle(when, <object> args[1], args + 2, nargs - 2, cvars)
-    handle.when_object = when_object
     if loop._debug:
         _debug_source(loop, handle)
     loop.timers.add(_deadline(when), handle)
@@ -317,7 +313,7 @@ cdef object _call_later(object self, PyObject **args, Py_ssize_t nargs, PyObject
         raise TypeError("delay must not be None")
     else:
         when = self.time() + delay
-    return _schedule(<Loop> self, when, None, args, nargs, _context(args, nargs, kwnames, "call_later"), "call_later")
+    return _schedule(<Loop> self, when, args, nargs, _context(args, nargs, kwnames, "call_later"), "call_later")
 
 
 cdef object _call_at(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
@@ -327,7 +323,7 @@ cdef object _call_at(object self, PyObject **args, Py_ssize_t nargs, PyObject *k
     when = <object> args[0]
     if when is None:
         raise TypeError("when cannot be None")
-    return _schedule(<Loop> self, when, None if type(when) is float else when, args, nargs,
+    return _schedule(<Loop> self, when, args, nargs,
                      _context(args, nargs, kwnames, "call_at"), "call_at")
 
 

@@ -5,7 +5,7 @@
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF
 
-from uringloop._core.kernel cimport ur_get_traverse, ur_set_traverse
+from uringloop._core.kernel cimport ur_get_traverse, ur_set_traverse, ur_visit_owned
 
 
 cdef class Runnable:
@@ -54,7 +54,7 @@ cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
     cdef PyObject *node = (<ReadyQueue> self).head
     cdef int result
     while node is not NULL:
-        result = visit(node, arg)
+        result = ur_visit_owned(node, visit, arg)
         if result:
             return result
         node = (<Runnable> node).next

@@ -13,17 +13,25 @@ cdef struct Deadline:
 
 cdef class Timers(TimerKeeper):
     # The loop's thread only.
-    cdef Deadline *heap        # four children each: half the levels, and siblings share cache lines
-    cdef Py_ssize_t count
-    cdef Py_ssize_t size
-    cdef Py_ssize_t cancelled  # of those in the heap
+    cdef Py_ssize_t count      # in the line and in the heap
+    cdef Py_ssize_t cancelled  # of those
     cdef uint64_t scheduled    # ever
+    cdef Deadline *line        # ascending: each was scheduled for later than the one before it
+    cdef Py_ssize_t line_first
+    cdef Py_ssize_t line_end
+    cdef Py_ssize_t line_size
+    cdef Deadline *heap        # the rest; four children each: half the levels, and siblings share cache lines
+    cdef Py_ssize_t heap_count
+    cdef Py_ssize_t heap_size
 
-    cdef int add(self, int64_t when_ns, object handle) except -1
+    cdef int add(self, int64_t when_ns, TimerHandle handle) except -1
     cdef int64_t next_deadline(self) noexcept
     cdef void take_due(self, int64_t now_ns, ReadyQueue ready) noexcept
     cdef void clear(self) noexcept
-    cdef void _pop(self) noexcept
+    cdef Deadline *_first(self) noexcept
+    cdef PyObject *_pop(self, Deadline *first) noexcept
+    cdef int _to_line(self, Deadline *entry) except -1
+    cdef int _to_heap(self, Deadline *entry) except -1
     cdef void _sift_up(self, Py_ssize_t at) noexcept
     cdef void _sift_down(self, Py_ssize_t at) noexcept
     cdef void _sweep(self) noexcept
