@@ -83,6 +83,7 @@ async def happy_eyeballs_reach_a_server_on_one_family() -> None:
         ]
 
     async with serving(Recorder) as (_, port):
+        server_port = port
         loop.getaddrinfo = both_families
         transport, _ = await soon(
             loop.create_connection(Recorder, "either.test", port, happy_eyeballs_delay=0.05, interleave=1)

@@ -173,9 +173,9 @@ async def close_kills_and_reaps() -> None:
 @check(OPTIONS)
 async def options_reach_the_child() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        code, out = await _output("pwd", "-P", cwd=folder)
+        _, out = await _output("pwd", "-P", cwd=folder)
         assert out.decode().strip() == str(Path(folder).resolve())
-        code, out = await _output("pwd", "-P", cwd=Path(folder))
+        _, out = await _output("pwd", "-P", cwd=Path(folder))
         assert out.decode().strip() == str(Path(folder).resolve())
     _, out = await _output("env", env={"ONLY": "this"})
     assert out == b"ONLY=this\n"
