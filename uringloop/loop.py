@@ -13,6 +13,7 @@ from asyncio import base_events, constants, events, sslproto
 from collections.abc import Callable
 from typing import Any
 
+from uringloop._core.datagram import make_datagram_transport
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop
 from uringloop._core.probe import refusal
@@ -82,6 +83,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._set_up(engine_class, {"entries": entries, "busy_poll": busy_poll})
         self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._listeners: dict[int, Listener] = {}
+        self._datagram_room: Any = None
         self._readers = Readers(self)
         self._signals = Signals(self)
 
@@ -226,6 +228,23 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         transport = self._transports.get(descriptor(fd))
         if transport is not None and not transport.is_closing():
             raise RuntimeError(f"File descriptor {fd!r} is used by transport {transport!r}")
+
+    # Datagrams
+
+    def _make_datagram_transport(
+        self,
+        sock: socket.socket,
+        protocol: Any,
+        address: Any = None,
+        waiter: Any = None,
+        extra: Any = None,
+        *,
+        context: Any = None,
+    ) -> Any:
+        self._ensure_fd_no_transport(sock)
+        return make_datagram_transport(
+            self, sock, protocol, address, waiter, extra, context or contextvars.copy_context()
+        )
 
     # Coroutines on sockets of the caller's own
 

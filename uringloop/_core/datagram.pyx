@@ -1,0 +1,477 @@
+# DatagramTransport: UDP and Unix datagrams, asyncio's DatagramTransport interface. Waits for readiness through
+# the engine, then receives as many datagrams with one system call as there are; answers sent while those are
+# delivered leave together, all other sends at once. An error of a socket call is told to the protocol and never
+# closes the transport. Owns what could not be sent yet.
+import os
+from asyncio import constants, futures, transports
+from asyncio.log import logger
+from collections import deque
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy, memset
+
+from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
+from uringloop._core.kernel cimport (
+    AF_INET, AF_INET6, EAGAIN, EINTR, IORING_OP_POLL_ADD, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, MSG_DONTWAIT,
+    MSG_NOSIGNAL, POLLIN, POLLOUT, PROT_READ, PROT_WRITE, c_recvfrom, c_send, c_sendto, errno, io_uring_sqe, mmap, munmap,
+    sockaddr, sockaddr_storage, socklen_t, uint32_t,
+)
+from uringloop._core.loop cimport Loop
+from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.transport cimport Transport
+
+cdef extern from "Python.h":
+    PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
+    size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+
+cdef extern from "<sys/socket.h>" nogil:
+    int recvmmsg(int fd, mmsghdr *messages, unsigned count, int flags, void *timeout)
+    int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags)
+
+cdef extern from *:
+    """
+    static inline PyObject *ur_datagram_checked(PyObject *result) { return result; }
+    """
+    int context_enter "PyContext_Enter"(PyObject *) except -1
+    int context_exit "PyContext_Exit"(PyObject *) noexcept
+    object checked "ur_datagram_checked"(PyObject *)
+
+cdef enum:
+    LARGEST_UDP = 65536
+    # Not a power of two, or the first bytes of all datagrams would compete for the same cache lines.
+    STRIDE = 65536 + 1088
+    LARGEST = 262144      # of other kinds; what asyncio's own loop offers
+    TURN = 128            # datagrams delivered before others have their turn
+    OVERHEAD = 8          # an empty datagram counts, too, in the write buffer's size
+
+cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
+cdef str _RECEIVED = "datagram_received"
+cdef str _FATAL_WRITE = "Fatal write error on datagram transport"
+
+
+cdef class ReceiveRoom:
+    def __cinit__(self):
+        cdef int i
+        self.area = <char *> mmap(NULL, BATCH * STRIDE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        if <void *> self.area == MAP_FAILED:
+            self.area = NULL
+            raise MemoryError
+        self.large = self.area  # a datagram alone may use several places
+        for i in range(BATCH):
+            self.batch.pieces[i].iov_base = self.area + i * STRIDE
+            self.batch.pieces[i].iov_len = LARGEST_UDP
+            self.batch.messages[i].msg_hdr.msg_iov = &self.batch.pieces[i]
+            self.batch.messages[i].msg_hdr.msg_iovlen = 1
+            self.batch.messages[i].msg_hdr.msg_name = self.batch.names[i]
+
+    def __dealloc__(self):
+        if self.area is not NULL:
+            munmap(self.area, BATCH * STRIDE)
+
+
+cdef class DatagramPoll(Op):
+    """One direction's readiness."""
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        sqe.opcode = IORING_OP_POLL_ADD
+        sqe.fd = self.fd
+        sqe.poll32_events = self.events
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        # No ring: the first attempt is the submission's, the second is made because the descriptor is ready. If
+        # it is not after all, the system call finds out.
+        self.told = not self.told
+        return -EAGAIN if self.told else <int> self.events
+
+    cdef int run(self, object loop) except -1:
+        cdef DatagramTransport transport = self.transport
+        if transport is None:
+            return 0
+        if self.events == <uint32_t> POLLIN:
+            transport.readable()
+        else:
+            transport.writable()
+        if transport.told:
+            transport.release()
+        return 0
+
+
+cdef DatagramPoll make_poll(DatagramTransport transport, uint32_t events):
+    cdef DatagramPoll poll = DatagramPoll.__new__(DatagramPoll)
+    poll.transport = transport
+    poll.fd = transport.fd
+    poll.events = events
+    poll.need = NEED_READ if events == <uint32_t> POLLIN else NEED_WRITE
+    poll.repeatable = True
+    return poll
+
+
+cdef class DatagramTransport(Transport):
+    _interface = transports.DatagramTransport
+
+    def __dealloc__(self):
+        cdef int i
+        free(self.outgoing)
+        if self.peers is not NULL:
+            for i in range(PEERS):
+                Py_XDECREF(self.peers[i].address)
+            free(self.peers)
+
+    def _start_reading(self):
+        """Once connection_made was called."""
+        if self.reader is None and not self.closing and self.fd >= 0:
+            self.reader = make_poll(self, POLLIN)
+            self.engine.submit(self.reader)
+
+    # Receiving
+
+    cdef int readable(self) except -1:
+        cdef int delivered = 0, count = 1
+        cdef list data, addresses
+        while count and delivered < TURN and not self.closing and not self.lost:
+            data, addresses = [], []
+            try:
+                if self.family == AF_INET or self.family == AF_INET6:
+                    count = self.receive_batch(data, addresses)
+                else:
+                    count = self.receive_one(data, addresses)
+            except OSError as error:
+                self.failed(error)
+                delivered += 1
+                continue
+            delivered += len(data)
+            if data:
+                self.deliver(data, addresses)
+        if not self.closing and not self.lost and self.reader.state == OP_IDLE:
+            self.engine.submit(self.reader)
+        return 0
+
+    cdef int receive_batch(self, list data, list addresses) except -1:
+        """Append what one recvmmsg brings. False when nothing is left, so far as is known."""
+        cdef Batch *batch = &self.room.batch
+        cdef mmsghdr *message
+        cdef int i, count
+        for i in range(BATCH):
+            batch.messages[i].msg_hdr.msg_namelen = NAME
+        count = recvmmsg(self.fd, batch.messages, BATCH, MSG_DONTWAIT, NULL)
+        if count < 0:
+            if errno == EAGAIN:
+                return False
+            if errno == EINTR:
+                return True
+            raise OSError(errno, os.strerror(errno))
+        for i in range(count):
+            message = &batch.messages[i]
+            data.append(PyBytes_FromStringAndSize(<char *> batch.pieces[i].iov_base, message.msg_len))
+            addresses.append(self.address_of(batch.names[i], message.msg_hdr.msg_namelen))
+        return count == BATCH
+
+    cdef int receive_one(self, list data, list addresses) except -1:
+        """The same with one recvfrom."""
+        cdef sockaddr_storage raw
+        cdef socklen_t length = sizeof(raw)
+        cdef ssize_t count
+        if not address_is_known(self.family):
+            try:
+                received, address = self.make_socket().recvfrom(LARGEST)
+            except (BlockingIOError, InterruptedError):
+                return False
+            data.append(received)
+            addresses.append(address)
+            return True
+        count = c_recvfrom(self.fd, self.room.large, LARGEST, MSG_DONTWAIT, <sockaddr *> &raw, &length)
+        if count < 0:
+            if errno == EAGAIN:
+                return False
+            if errno == EINTR:
+                return True
+            raise OSError(errno, os.strerror(errno))
+        data.append(PyBytes_FromStringAndSize(self.room.large, count))
+        # An unnamed sender has no address at all: asyncio's own loop shows None there.
+        addresses.append(address_from_raw(&raw, length))
+        return True
+
+    cdef object address_of(self, const char *name, socklen_t length):
+        """The address as a tuple; one of the last peers' is remembered, not made again."""
+        cdef Peer *peer
+        cdef sockaddr_storage raw
+        if self.peers is NULL:
+            self.peers = <Peer *> calloc(PEERS, sizeof(Peer))
+            if self.peers is NULL:
+                raise MemoryError
+        # Both kinds of IP address have the port, the best of all cheap hashes, at the same place.
+        peer = &self.peers[(<unsigned char> name[3] ^ <unsigned char> name[2]) & (PEERS - 1)]
+        if length > NAME:
+            length = NAME
+        if peer.address is NULL or peer.length != length or memcmp(peer.name, name, length):
+            memset(&raw, 0, sizeof(raw))
+            memcpy(&raw, name, length)
+            address = address_from_raw(&raw, length)
+            Py_INCREF(address)
+            Py_XDECREF(peer.address)
+            peer.address = <PyObject *> address
+            peer.length = length
+            memcpy(peer.name, name, length)
+        return <object> peer.address
+
+    cdef int name_of(self, object address, sockaddr_storage *raw, socklen_t *length) except -1:
+        """Fill `raw`, or say no. An answer goes to the very tuple that was delivered: that one is remembered."""
+        cdef Peer *peer
+        cdef object port
+        if self.peers is not NULL and type(address) is tuple and len(<tuple> address) > 1:
+            port = (<tuple> address)[1]
+            if type(port) is int and 0 <= port <= 65535:
+                peer = &self.peers[(<int> port ^ <int> port >> 8) & (PEERS - 1)]
+                if peer.address == <PyObject *> address:
+                    memcpy(raw, peer.name, peer.length)
+                    length[0] = peer.length
+                    return True
+        return raw_from_address(self.family, address, raw, length)
+
+    cdef int deliver(self, list data, list addresses) except -1:
+        """Hand datagrams to the protocol; what it sends meanwhile is gathered, and then sent."""
+        cdef PyObject *stack[4]
+        cdef Py_ssize_t i
+        self.delivering = not self.connected
+        try:
+            context_enter(<PyObject *> self.cvars)
+            try:
+                for i in range(len(data)):
+                    if self.closing or self.lost:
+                        break
+                    protocol = self._protocol
+                    stack[1] = <PyObject *> protocol
+                    stack[2] = <PyObject *> data[i]
+                    stack[3] = <PyObject *> addresses[i]
+                    try:
+                        checked(PyObject_VectorcallMethod(
+                            <PyObject *> _RECEIVED, &stack[1], 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL))
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:
+                        self._report(error, "Exception in callback protocol.datagram_received()")
+            finally:
+                context_exit(<PyObject *> self.cvars)
+        finally:
+            self.delivering = False
+            if self.outgoing_count:
+                self.flush()
+                self.after_sending()
+        return 0
+
+    # Sending
+
+    def sendto(self, data, addr=None):
+        """Send one datagram, or queue it while the socket's buffer is full. The data may be changed afterwards."""
+        if type(data) is not bytes:
+            if not isinstance(data, (bytes, bytearray, memoryview)):
+                raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
+            data = bytes(data)
+        if self._address is not None:
+            if addr is not None and addr != self._address:
+                raise ValueError(f"Invalid address: must be None or {self._address}")
+            addr = self._address
+            if self.lost:
+                if self.lost >= LOG_THRESHOLD:
+                    logger.warning("socket.send() raised exception.")
+                self.lost += 1
+                return
+        if self.fd < 0:
+            return
+        if self.waiting:
+            self.enqueue(<bytes> data, addr)
+        elif not self.delivering or not self.gather(<bytes> data, addr):
+            self.send_now(<bytes> data, addr)
+
+    cdef int send_now(self, bytes data, object address) except -1:
+        cdef sockaddr_storage raw
+        cdef socklen_t length = 0
+        cdef ssize_t count
+        if self.outgoing_count:
+            self.flush()
+            if self.waiting:
+                return self.enqueue(data, address)
+        try:
+            while True:
+                if self.connected:
+                    count = c_send(self.fd, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), MSG_DONTWAIT | MSG_NOSIGNAL)
+                elif self.name_of(address, &raw, &length):
+                    count = c_sendto(self.fd, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data),
+                                     MSG_DONTWAIT | MSG_NOSIGNAL, <sockaddr *> &raw, length)
+                else:
+                    self.make_socket().sendto(data, address)
+                    return 0
+                if count >= 0:
+                    return 0
+                if errno == EAGAIN:
+                    return self.enqueue(data, address)
+                if errno != EINTR:
+                    raise OSError(errno, os.strerror(errno))
+        except (BlockingIOError, InterruptedError):
+            return self.enqueue(data, address)
+        except OSError as error:
+            return self.failed(error)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            return self.fatal(error, _FATAL_WRITE)
+
+    cdef int gather(self, bytes data, object address) except -1:
+        """Keep it for the one system call that sends all answers. False for what cannot be among them."""
+        cdef sockaddr_storage raw
+        cdef socklen_t length = 0
+        cdef Batch *batch
+        cdef int i
+        if self.family != AF_INET and self.family != AF_INET6:
+            return False
+        if not self.name_of(address, &raw, &length):
+            return False
+        if self.outgoing is NULL:
+            self.outgoing = <Batch *> calloc(1, sizeof(Batch))
+            if self.outgoing is NULL:
+                raise MemoryError
+            self.outgoing_data = []
+        batch = self.outgoing
+        i = self.outgoing_count
+        memcpy(batch.names[i], &raw, length)
+        batch.pieces[i].iov_base = PyBytes_AS_STRING(data)
+        batch.pieces[i].iov_len = PyBytes_GET_SIZE(data)
+        batch.messages[i].msg_hdr.msg_name = batch.names[i]
+        batch.messages[i].msg_hdr.msg_namelen = length
+        batch.messages[i].msg_hdr.msg_iov = &batch.pieces[i]
+        batch.messages[i].msg_hdr.msg_iovlen = 1
+        self.outgoing_data.append(data)
+        self.outgoing_count = i + 1
+        if self.outgoing_count == BATCH:
+            self.flush()
+        return True
+
+    cdef int flush(self) except -1:
+        """Send what was gathered. Unconnected sockets only: sendmmsg forgets an error it meets behind a message
+        it has sent, and only a connected socket has errors that do not come again when that one is retried."""
+        cdef int done = 0, count = self.outgoing_count
+        cdef int sent
+        cdef list data = self.outgoing_data
+        self.outgoing_count = 0
+        self.outgoing_data = []
+        while done < count and not self.lost:
+            sent = sendmmsg(self.fd, &self.outgoing.messages[done], count - done, MSG_DONTWAIT | MSG_NOSIGNAL)
+            if sent >= 0:
+                done += sent
+            elif errno == EAGAIN:
+                while done < count:
+                    self.enqueue(data[done], self._gathered_address(done))
+                    done += 1
+            elif errno != EINTR:
+                done += 1
+                self.failed(OSError(errno, os.strerror(errno)))
+        return 0
+
+    def _gathered_address(self, int i):
+        return self.address_of(self.outgoing.names[i], self.outgoing.messages[i].msg_hdr.msg_namelen)
+
+    cdef int enqueue(self, bytes data, object address) except -1:
+        if self.waiting is None:
+            self.waiting = deque()
+        self.waiting.append((data, address))
+        self.waiting_bytes += PyBytes_GET_SIZE(data) + OVERHEAD
+        if self.writer is None:
+            self.writer = make_poll(self, POLLOUT)
+        if self.writer.state == OP_IDLE:
+            self.engine.submit(self.writer)
+        if self.waiting_bytes > self.high:
+            self.pause_writer()
+        return 0
+
+    cdef int writable(self) except -1:
+        waiting, self.waiting = self.waiting, None
+        self.waiting_bytes = 0
+        while waiting and not self.lost:
+            data, address = waiting.popleft()
+            self.send_now(data, address)
+            if self.waiting:
+                # Full again: what was behind keeps its place behind.
+                for data, address in waiting:
+                    self.waiting.append((data, address))
+                    self.waiting_bytes += PyBytes_GET_SIZE(data) + OVERHEAD
+                break
+        return self.after_sending()
+
+    cdef int after_sending(self) except -1:
+        self.resume_writer()
+        if self.closing and not self.lost and self.unsent() == 0:
+            self.lost += 1
+            self.cvars.run(self._call_connection_lost, None)
+        return 0
+
+    cdef int failed(self, object error) except -1:
+        """A system call's error: the protocol's business, never the end of the transport."""
+        try:
+            self.call("error_received", error)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as raised:
+            self._report(raised, "Exception in callback protocol.error_received()")
+        return 0
+
+    cdef Py_ssize_t unsent(self) noexcept:
+        cdef Py_ssize_t size = self.waiting_bytes
+        cdef int i
+        for i in range(self.outgoing_count):
+            size += self.outgoing.pieces[i].iov_len + OVERHEAD
+        return size
+
+    cdef void drop_unsent(self) noexcept:
+        self.waiting = None
+        self.waiting_bytes = 0
+        self.outgoing_count = 0
+        if self.writer is not None:
+            self._end(self.writer)
+
+    # The end
+
+    cdef int stop_receiving(self) except -1:
+        if self.reader is not None:
+            self._end(self.reader)
+        return 0
+
+    def _end(self, DatagramPoll poll):
+        if poll.state == OP_IN_KERNEL or poll.state == OP_QUEUED:
+            self.engine.cancel(poll)
+
+    cdef bint idle(self) noexcept:
+        return (self.reader is None or self.reader.state == OP_IDLE) and (
+            self.writer is None or self.writer.state == OP_IDLE)
+
+    cdef int release(self) except -1:
+        Transport.release(self)
+        if self.fd < 0:
+            # The polls and the transport refer to each other; nothing needs that any more.
+            if self.reader is not None:
+                self.reader.transport = None
+            if self.writer is not None:
+                self.writer.transport = None
+        return 0
+
+
+def make_datagram_transport(Loop loop, sock, protocol, address, waiter, extra, cvars):
+    """A transport on a datagram socket, which is its own from now on. connection_made is called in the next
+    turn, then receiving starts, then the waiter is told, as on asyncio's own loop."""
+    cdef DatagramTransport transport = DatagramTransport.__new__(DatagramTransport)
+    room = (<object> loop)._datagram_room
+    if room is None:
+        room = (<object> loop)._datagram_room = ReceiveRoom()
+    transport.room = room
+    transport._address = address
+    transport.family = sock.family
+    transport.begin(loop, protocol, sock.fileno(), sock, extra, None, cvars)
+    transport.connected = len(transport.peer) > 0
+    call_soon = (<object> loop).call_soon
+    call_soon(protocol.connection_made, transport, context=cvars)
+    call_soon(transport._start_reading, context=cvars)
+    if waiter is not None:
+        call_soon(futures._set_result_unless_cancelled, waiter, None, context=cvars)
+    return transport
