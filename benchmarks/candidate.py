@@ -38,7 +38,7 @@ class Candidate:
         try:
             return importlib.metadata.version(self.module)
         except importlib.metadata.PackageNotFoundError:
-            return "standard library" if self.module == CONTROL else "not installed"
+            return "standard library" if self.module == CONTROL else "from its source folder"
 
 
 CANDIDATES: tuple[Candidate, ...] = (

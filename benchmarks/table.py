@@ -10,7 +10,7 @@ from benchmarks.row import Metric, Row
 from benchmarks.units import figure, ratio_text
 
 TITLE_WIDTH = 46
-CELL_WIDTH = 15
+CELL_WIDTH = 17
 LIMIT = "c-uring"
 
 
@@ -52,7 +52,7 @@ def verdict_text(results: Results, row: Row, metric: Metric) -> str:
     if verdict is None:
         return ""
     if verdict.lost:
-        return f"LOSS: {verdict.ratio:.2f} of {verdict.peer}"
+        return f"LOSS: {verdict.ratio:.3f} of {verdict.peer}"
     return f"{verdict.ratio:.2f} x {verdict.peer}"
 
 
