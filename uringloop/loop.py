@@ -29,6 +29,7 @@ from uringloop._core.sock_op import (
 from uringloop._core.stream import make_stream_transport
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
+from uringloop.net import unix_sockets
 from uringloop.net.readers import Readers, descriptor
 from uringloop.net.servers import Listener
 from uringloop.net.signals import Signals
@@ -84,6 +85,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._listeners: dict[int, Listener] = {}
         self._datagram_room: Any = None
+        self._unix_server_sockets: dict[socket.socket, int] = {}
         self._readers = Readers(self)
         self._signals = Signals(self)
 
@@ -222,7 +224,11 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         listener = self._listeners.pop(sock.fileno(), None)
         if listener is not None:
             listener.stop()
+        unix_sockets.remove_socket_of(sock, self._unix_server_sockets)
         sock.close()
+
+    create_unix_connection = unix_sockets.create_unix_connection
+    create_unix_server = unix_sockets.create_unix_server
 
     def _ensure_fd_no_transport(self, fd: Any) -> None:
         transport = self._transports.get(descriptor(fd))
