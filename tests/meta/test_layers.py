@@ -12,12 +12,12 @@ PACKAGE = PROJECT / "uringloop"
 # The compiled core, lowest first. A file that is not here yet is put where it belongs.
 CORE = """
     kernel address counters ring probe buffers ready op engine uring epoll fake handle timers inbox loop
-    transport recv send stream datagram accept poll tls future_op sock_op waitlist
+    transport recv send stream datagram accept poll tls future_op sock_op finished waitlist wait
 """.split()
 
 # The rooms of the package, lowest first: modules, and folders as a whole.
 ROOMS = """
-    errors _core net files loop policy runner ops scheduler sync inspect __init__ __main__
+    errors _core net files loop policy runner ops sync scheduler inspect __init__ __main__
 """.split()
 
 IMPORT = re.compile(

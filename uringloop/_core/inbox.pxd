@@ -14,6 +14,8 @@ cdef class Inbox:
 
     cdef int push(self, Runnable node) except -1
     cdef bint offer(self, Runnable node) noexcept
+    cdef bint offer_all(self, ReadyQueue nodes) noexcept
+    cdef void wake(self) noexcept
     cdef void take(self, ReadyQueue ready) noexcept
     cdef bint fall_asleep(self) noexcept
     cdef void woke_up(self) noexcept

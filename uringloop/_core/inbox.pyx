@@ -25,19 +25,31 @@ cdef class Inbox:
 
     cdef bint offer(self, Runnable node) noexcept:
         """From any thread. False: closed, and `node` will not run; otherwise it will."""
-        cdef bint wake
         ur_guard_lock(&self.guard)
         if self.closed:
             ur_guard_unlock(&self.guard)
             return False
         ready_push(self.waiting, node)
-        wake = self.asleep and not self.wake_pending
-        if wake:
-            self.wake_pending = True
+        self.wake()
         ur_guard_unlock(&self.guard)
-        if wake:
-            self.engine.wake()
         return True
+
+    cdef bint offer_all(self, ReadyQueue nodes) noexcept:
+        """The same for many, with one wake at most; `nodes` is left empty. False: they are as they were."""
+        ur_guard_lock(&self.guard)
+        if self.closed:
+            ur_guard_unlock(&self.guard)
+            return False
+        self.waiting.append(nodes)
+        self.wake()
+        ur_guard_unlock(&self.guard)
+        return True
+
+    cdef void wake(self) noexcept:
+        # Under the guard: once it is let go, the loop may close and its eventfd's number be another file's.
+        if self.asleep and not self.wake_pending:
+            self.wake_pending = True
+            self.engine.wake()
 
     cdef void take(self, ReadyQueue ready) noexcept:
         """The loop's thread: move all that was handed in behind what is ready."""
