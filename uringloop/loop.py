@@ -17,6 +17,7 @@ from uringloop._core.datagram import make_datagram_transport
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop
 from uringloop._core.probe import refusal
+from uringloop._core.resolve import getaddrinfo, getnameinfo
 from uringloop._core.sock_op import (
     sock_accept,
     sock_recv,
@@ -234,6 +235,11 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         transport = self._transports.get(descriptor(fd))
         if transport is not None and not transport.is_closing():
             raise RuntimeError(f"File descriptor {fd!r} is used by transport {transport!r}")
+
+    # Names
+
+    getaddrinfo = getaddrinfo
+    getnameinfo = getnameinfo
 
     # Datagrams
 
