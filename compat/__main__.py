@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from pathlib import Path
-from typing import Any
 
 from compat import control, expectations, loops, report, venvs, verdict
+from compat.catalogue import SUITES
 from compat.runner import Options, Outcome, Results, run_suite
-
-SUITES = ("cpython", "uvloop", "behaviours")
+from compat.suite import Suite
 
 
 def _arguments() -> argparse.Namespace:
@@ -35,12 +33,12 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(suite_name: str, suite: Any, arguments: argparse.Namespace) -> verdict.Verdict:
+def _run(suite_name: str, suite: Suite, arguments: argparse.Namespace) -> verdict.Verdict:
     modes = tuple(mode for mode in ("debug", "tiny") if getattr(arguments, mode))
     known = expectations.load(suite_name, arguments.loop, set(modes))
     modules = [module for module in suite.modules() if not arguments.modules or module in arguments.modules]
 
-    interpreter = str(venvs.python(suite_name, suite.REQUIREMENTS)) if suite.REQUIREMENTS else sys.executable
+    interpreter = str(venvs.python(suite_name, suite.requirements)) if suite.requirements else sys.executable
 
     def progress(test: str, outcome: Outcome) -> None:
         if arguments.verbose:
@@ -61,7 +59,7 @@ def _run(suite_name: str, suite: Any, arguments: argparse.Namespace) -> verdict.
     )
     exclude = known.internal_patterns() if arguments.loop != loops.STOCK else ()
     candidate = run(arguments.loop, exclude) if arguments.loop != loops.STOCK else reference
-    return verdict.judge(suite_name, suite.TITLE, arguments.loop, modes, reference, candidate, known, whole)
+    return verdict.judge(suite_name, suite.title, arguments.loop, modes, reference, candidate, known, whole)
 
 
 def main() -> int:
@@ -71,7 +69,7 @@ def main() -> int:
     for suite_name in arguments.suites or SUITES:
         if suite_name not in SUITES:
             raise SystemExit(f"no suite is called {suite_name!r}: {', '.join(SUITES)}")
-        suite = importlib.import_module(f"compat.suites.{suite_name}")
+        suite = SUITES[suite_name]
         if (reason := suite.missing()) is not None:
             print(f"{suite_name}: cannot run: {reason}", file=sys.stderr)
             incomplete = True

@@ -1,26 +1,25 @@
-"""Runs the tests of one module in this process and appends a line of JSON for each thing that happens.
+"""Runs the tests of one module in this process.
 
-The parent reads that file while we run, so a crash or a hang costs one test and not the ones before it.
+Everything is written down as it happens, so a crash or a hang costs one test and not the ones before it.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import fnmatch
-import importlib
 import json
 import os
 import sys
-import time
 import traceback
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from compat.install import LoopCount, install
-
-_MESSAGE_LIMIT = 6000
+from compat.catalogue import SUITES
+from compat.install import install
+from compat.recorder import Recorder
+from compat.suites.pytest import PytestSuite
 
 
 def flatten(suite: Any) -> Iterator[unittest.TestCase]:
@@ -32,20 +31,14 @@ def flatten(suite: Any) -> Iterator[unittest.TestCase]:
         yield suite
 
 
-class Recorder(unittest.TestResult):
-    """A TestResult that writes each outcome down at once."""
+class _Result(unittest.TestResult):
+    """Books what unittest does in our own terms."""
 
-    def __init__(self, out: TextIO, prefix: str) -> None:
+    def __init__(self, recorder: Recorder, prefix: str) -> None:
         super().__init__()
-        self.out = out
+        self.recorder = recorder
         self.prefix = prefix
         self.outcome: tuple[str, str] | None = None
-        self.started_at = 0.0
-        self.loops_before = 0
-
-    def write(self, **event: Any) -> None:
-        self.out.write(json.dumps(event) + "\n")
-        self.out.flush()
 
     def name(self, test: Any) -> str:
         return str(test.id()).removeprefix(self.prefix)
@@ -53,40 +46,28 @@ class Recorder(unittest.TestResult):
     def startTest(self, test: Any) -> None:
         super().startTest(test)
         self.outcome = None
-        self.started_at = time.perf_counter()
-        self.write(event="start", test=self.name(test))
+        self.recorder.start(self.name(test))
 
     def stopTest(self, test: Any) -> None:
         super().stopTest(test)
-        status, message = self.outcome or ("error", "the test ended without an outcome")
-        self.write(
-            event="end",
-            test=self.name(test),
-            status=status,
-            message=message[-_MESSAGE_LIMIT:],
-            seconds=round(time.perf_counter() - self.started_at, 3),
-            loops=LoopCount.made - self.loops_before,
-        )
-        self.loops_before = LoopCount.made
+        self.recorder.end(self.name(test), *(self.outcome or ("error", "the test ended without an outcome")))
 
     def _settle(self, test: Any, status: str, message: str) -> None:
         if self.outcome is None or self.outcome[0] in ("pass", "skip"):
             self.outcome = (status, message)
         if not isinstance(test, unittest.TestCase):
             # a class or module fixture failed: unittest hands in a stand-in, and runs none of its tests
-            self.write(
-                event="fixture", test=self.name(test), status=status, message=message[-_MESSAGE_LIMIT:]
-            )
+            self.recorder.fixture(status, message)
 
     def addSuccess(self, test: Any) -> None:
         if self.outcome is None:
             self.outcome = ("pass", "")
 
     def addFailure(self, test: Any, err: Any) -> None:
-        self._settle(test, "fail", self._exc_info_to_string(err, test))
+        self._settle(test, "fail", _text(err))
 
     def addError(self, test: Any, err: Any) -> None:
-        self._settle(test, "error", self._exc_info_to_string(err, test))
+        self._settle(test, "error", _text(err))
 
     def addSkip(self, test: Any, reason: str) -> None:
         self._settle(test, "skip", reason)
@@ -100,39 +81,37 @@ class Recorder(unittest.TestResult):
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
         if err is not None:
             status = "fail" if issubclass(err[0], test.failureException) else "error"
-            self._settle(test, status, f"{subtest}\n{self._exc_info_to_string(err, test)}")
+            self._settle(test, status, f"{subtest}\n{_text(err)}")
 
-    def _exc_info_to_string(self, err: Any, test: Any) -> str:
-        return "".join(traceback.format_exception(*err))
+
+def _text(err: Any) -> str:
+    return "".join(traceback.format_exception(*err))
+
+
+def _run_unittest(suite: Any, spec: dict[str, Any], recorder: Recorder) -> None:
+    try:
+        cases = list(flatten(suite.load(spec["module"], spec["loop"])))
+    except unittest.SkipTest as skipped:
+        recorder.module("skip", str(skipped))
+        cases = []
+    result = _Result(recorder, suite.id_prefix)
+    named = {result.name(case): case for case in cases}
+    unittest.TestSuite(named[name] for name in recorder.choose(list(named), spec)).run(result)
 
 
 def run(spec: dict[str, Any]) -> None:
     """Load, choose and run what the specification asks for; the last line written is `done`."""
+    suite = SUITES[spec["suite"]]
+    module_name = f"{spec['module']} (module)"
     with open(spec["results"], "a", encoding="utf-8") as out:
         install(spec["loop"])
-        suite_room = importlib.import_module(f"compat.suites.{spec['suite']}")
-        recorder = Recorder(out, suite_room.ID_PREFIX)
-        if any(fnmatch.fnmatchcase(f"{spec['module']} (module)", pattern) for pattern in spec["exclude"]):
-            recorder.write(event="collected", tests=[], excluded=[f"{spec['module']} (module)"])
-            recorder.write(event="done")
-            return
-        try:
-            cases = list(flatten(suite_room.load(spec["module"], spec["loop"])))
-        except unittest.SkipTest as skipped:
-            recorder.write(event="module", status="skip", message=str(skipped))
-            cases = []
-        pattern = f"*{spec['pattern'] or ''}*"
-        named = {
-            recorder.name(case): case for case in cases if fnmatch.fnmatchcase(recorder.name(case), pattern)
-        }
-        excluded = [
-            name for name in named if any(fnmatch.fnmatchcase(name, rule) for rule in spec["exclude"])
-        ]
-        runnable = [name for name in named if name not in excluded]
-        recorder.write(event="collected", tests=runnable, excluded=excluded)
-        wanted = runnable if spec["tests"] is None else spec["tests"]
-        recorder.loops_before = LoopCount.made
-        unittest.TestSuite(named[name] for name in wanted).run(recorder)
+        recorder = Recorder(out, module_name)
+        if any(fnmatch.fnmatchcase(module_name, rule) for rule in spec["exclude"]):
+            recorder.write(event="collected", tests=[], excluded=[module_name])
+        elif isinstance(suite, PytestSuite):
+            suite.run(spec, recorder)
+        else:
+            _run_unittest(suite, spec, recorder)
         recorder.write(event="done")
 
 

@@ -7,21 +7,20 @@ version and the mode, and `--fresh-control` throws it away.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from compat.catalogue import SUITES
 from compat.runner import ROOT, Outcome, Results
 
 FOLDER = ROOT / "build" / "compat" / "control"
 
 
 def _path(suite: str, debug: bool, pattern: str | None, modules: list[str]) -> Path:
-    version = getattr(importlib.import_module(f"compat.suites.{suite}"), "VERSION", "")
-    key = "|".join([sys.version, sys.prefix, version, str(debug), pattern or "", *modules])
+    key = "|".join([sys.version, sys.prefix, repr(SUITES[suite]), str(debug), pattern or "", *modules])
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     return FOLDER / f"{suite}-{sys.version_info[0]}.{sys.version_info[1]}-{digest}.json"
 

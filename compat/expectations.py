@@ -36,7 +36,7 @@ _COMPARE = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_LAZY_REASON = re.compile(r"\bflak|\bsometimes\b|\brandom", re.IGNORECASE)
+_LAZY_REASON = re.compile(r"\bflaky|\bsometimes\b|\brandomly\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -26,9 +28,13 @@ NAMED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def environment(name: str) -> dict[str, str]:
-    """What the environment has to say for programs and subclasses that pass no options to get this loop."""
-    options = NAMED.get(name, (name, {}))[1]
-    return {"URINGLOOP_ENGINE": options["engine"]} if "engine" in options else {}
+    """What the environment of a test process has to say, and of the programs that it starts."""
+    target, options = NAMED.get(name, (name, {}))
+    # programs and subclasses that pass no options are to get the same engine
+    variables = {"URINGLOOP_ENGINE": options["engine"]} if "engine" in options else {}
+    spec = importlib.util.find_spec(target.partition(":")[0])
+    home = str(Path(spec.origin).parent.parent) if name != STOCK and spec and spec.origin else ""
+    return {**variables, "COMPAT_LOOP": name, "COMPAT_LOOP_HOME": home}
 
 
 def factory(name: str) -> LoopFactory:

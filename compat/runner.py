@@ -14,30 +14,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from compat import loops
+from compat.suite import Suite
 
 ROOT = Path(__file__).resolve().parent.parent
 _POLL_SECONDS = 0.05
 # an import, a collection or a fixture that takes longer than this hangs
 _SILENT_SECONDS = 120.0
 _STDERR_LINES = 40
-# the test process finds an installed package first and the source tree, where compat itself lives, last
-_BOOT = f"import sys; sys.path.append({str(ROOT)!r}); from compat.child import main; main()"
-
-
-class Suite(Protocol):
-    """What a module in suites/ offers, as seen by the runner."""
-
-    TITLE: str
-    ID_PREFIX: str
-    TEST_SECONDS: float
-    ISOLATED: bool  # a process for every test
-    REQUIREMENTS: tuple[str, ...]  # pinned packages; none: it runs in the environment we run in
-
-    def missing(self) -> str | None: ...
-    def modules(self) -> list[str]: ...
+# what is installed comes first, then the loop under test, and the tree that compat itself lives in last
+_BOOT = (
+    f"import os, sys; sys.path += [os.environ['COMPAT_LOOP_HOME'], {str(ROOT)!r}]; "
+    "from compat.child import main; main()"
+)
 
 
 @dataclass
@@ -177,10 +168,10 @@ class _ModuleRun:
             return None
         left = [test for test in self.collected if test not in self.results.outcomes]
         # one test a process, where the suite asks for it; the first process only collects
-        return left[:1] if self.suite.ISOLATED else left
+        return left[:1] if self.suite.isolated else left
 
     def run(self) -> Results:
-        tests: list[str] | None = [] if self.suite.ISOLATED else None
+        tests: list[str] | None = [] if self.suite.isolated else None
         while tests is None or tests or self.collected is None:
             if not self.attempt(tests):
                 break
@@ -203,7 +194,7 @@ class _ModuleRun:
         if running is not None:
             status = "timeout" if timed_out else "crash"
             head = (
-                f"no end after {self.suite.TEST_SECONDS:.0f} s" if timed_out else f"process ended with {code}"
+                f"no end after {self.suite.test_seconds:.0f} s" if timed_out else f"process ended with {code}"
             )
             self.settle(running, Outcome(status, f"{head}\n{words}"))
         elif self.collected is None or (not first and len(self.results.outcomes) == before):
@@ -222,7 +213,7 @@ class _ModuleRun:
                 last_event = time.monotonic()
                 running = self.take(event, running)
                 done = done or event["event"] == "done"
-            limit = _SILENT_SECONDS if running is None else self.suite.TEST_SECONDS
+            limit = _SILENT_SECONDS if running is None else self.suite.test_seconds
             if exited:
                 return running, done, False
             if time.monotonic() - last_event > limit:

@@ -1,4 +1,4 @@
-"""Makes the virtual environments of suites and applications: pinned packages, and the loop under test.
+"""Makes the virtual environments of suites and applications: packages of pinned versions.
 
 Each stands in build/, away from the environment that runs us, and is made again when its pins change.
 """
@@ -7,27 +7,15 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import subprocess
 import sys
 import sysconfig
 import venv
 from pathlib import Path
 
-from compat import loops
 from compat.runner import ROOT
 
 FOLDER = ROOT / "build" / "compat"
-
-
-def _loop_homes() -> list[str]:
-    """The folders that the packages of the named loops are imported from, here."""
-    homes = []
-    for target, _ in loops.NAMED.values():
-        spec = importlib.util.find_spec(target.partition(":")[0])
-        if spec is not None and spec.origin is not None and target.partition(":")[0] != loops.STOCK:
-            homes.append(str(Path(spec.origin).parent.parent))
-    return list(dict.fromkeys(homes))
 
 
 def python(name: str, requirements: tuple[str, ...]) -> Path:
@@ -47,7 +35,4 @@ def python(name: str, requirements: tuple[str, ...]) -> Path:
                 [interpreter, "-m", "pip", "install", "--quiet", *requirements], check=True, stdout=sys.stderr
             )
             stamp.write_text(pins, encoding="utf-8")
-        # after the environment's own packages: the pins win over what stands beside the loop
-        packages = next((folder / "lib").glob("python*/site-packages"))
-        (packages / "compat-loops.pth").write_text("\n".join(_loop_homes()) + "\n", encoding="utf-8")
     return interpreter

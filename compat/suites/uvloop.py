@@ -11,42 +11,39 @@ import importlib
 import os
 import sys
 import unittest
+from dataclasses import dataclass
 from pathlib import Path
 
 from compat import archives
-
-TITLE = "uvloop's test suite"
-VERSION = "0.23.0"
-ID_PREFIX = "tests."
-TEST_SECONDS = 40.0
-ISOLATED = False
-REQUIREMENTS = ("aiohttp==3.14.5", "psutil==7.2.2", "pyOpenSSL==26.4.0", "setuptools==80.9.0")
+from compat.suite import Suite
 
 _HERE = Path(__file__).resolve().parent.parent
 
 
-def missing() -> str | None:
-    return None
+@dataclass(frozen=True, kw_only=True)
+class UvloopSuite(Suite):
+    """A process for each of its modules."""
 
+    id_prefix: str = "tests."
 
-def modules() -> list[str]:
-    return sorted(path.stem for path in (archives.fetch("uvloop", VERSION) / "tests").glob("test_*.py"))
+    def modules(self) -> list[str]:
+        return sorted(
+            path.stem for path in (archives.fetch("uvloop", self.version) / "tests").glob("test_*.py")
+        )
 
-
-def load(module: str, loop: str) -> unittest.TestSuite:
-    source = archives.fetch("uvloop", VERSION)
-    sys.path.insert(0, str(source))
-    if loop != "uvloop":
-        shim = str(_HERE / "shims")
-        sys.path.insert(0, shim)
-        os.environ["COMPAT_UVLOOP_SOURCE"] = str(source)
-        # the suite starts programs that import uvloop and asyncio too
-        os.environ["COMPAT_LOOP"] = loop
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(_HERE / "inject"), shim])
-    else:
-        # the real package: not the unbuilt sources beside the tests
-        sys.path.pop(0)
-        importlib.import_module("uvloop")
-        sys.path.insert(0, str(source))
-    importlib.import_module("tests")
-    return unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(ID_PREFIX + module))
+    def load(self, module: str, loop: str) -> unittest.TestSuite:
+        source = archives.fetch("uvloop", self.version)
+        if loop == "uvloop":
+            # the real package: not the unbuilt sources beside the tests
+            importlib.import_module("uvloop")
+            sys.path.insert(0, str(source))
+        else:
+            shim = str(_HERE / "shims")
+            sys.path[:0] = [shim, str(source)]
+            os.environ["COMPAT_UVLOOP_SOURCE"] = str(source)
+            # the suite starts programs that import uvloop and asyncio too
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(_HERE / "inject"), shim])
+        importlib.import_module("tests")
+        return unittest.defaultTestLoader.loadTestsFromModule(
+            importlib.import_module(self.id_prefix + module)
+        )

@@ -1,0 +1,83 @@
+"""Every suite there is, by name, with its pinned versions."""
+
+from __future__ import annotations
+
+from compat.behaviours import AREAS
+from compat.suite import CheckSuite, Suite
+from compat.suites.cpython import CPythonSuite
+from compat.suites.pytest import PytestSuite
+from compat.suites.uvloop import UvloopSuite
+
+PYTEST = ("pytest==9.1.1", "pytest-mock==3.15.1", "pytest-timeout==2.4.0")
+TRUSTME = ("trustme==1.2.1", "cryptography==46.0.3")
+
+SUITES: dict[str, Suite] = {
+    "cpython": CPythonSuite(title="CPython's test.test_asyncio"),
+    "uvloop": UvloopSuite(
+        title="uvloop's test suite",
+        version="0.23.0",
+        requirements=("aiohttp==3.14.5", "psutil==7.2.2", "pyOpenSSL==26.4.0"),
+    ),
+    "behaviours": CheckSuite(
+        title="asyncio's behaviour, check by check", package="compat.behaviours", areas=AREAS
+    ),
+    "anyio": PytestSuite(
+        title="AnyIO's test suite, asyncio backend",
+        name="anyio",
+        version="4.16.0",
+        requirements=(
+            "anyio==4.16.0",
+            *PYTEST,
+            *TRUSTME,
+            "psutil==7.2.2",
+            "hypothesis==6.150.0",
+            "blockbuster==1.5.29",
+        ),
+        select="not trio and not uvloop",
+    ),
+    "aiohttp": PytestSuite(
+        title="aiohttp's test suite",
+        name="aiohttp",
+        version="3.14.5",
+        requirements=(
+            "aiohttp[speedups]==3.14.5",
+            *PYTEST,
+            *TRUSTME,
+            "pytest-xdist==3.8.0",
+            "pytest-codspeed==4.2.0",
+            "blockbuster==1.5.29",
+            "freezegun==1.5.5",
+            "re-assert==1.1.0",
+            "proxy.py==2.4.10",
+            "coverage==7.13.0",
+            "setuptools-git==1.2",
+            "zlib_ng==1.0.0",
+        ),
+        select="not uvloop",
+        leave_out=("tests/autobahn/*", "tests/test_benchmarks_*", "tests/isolated/*"),
+        hide="aiohttp",
+    ),
+    "uvicorn": PytestSuite(
+        title="uvicorn's test suite",
+        name="uvicorn",
+        version="0.54.0",
+        requirements=(
+            "uvicorn[standard]==0.54.0",
+            *PYTEST,
+            *TRUSTME,
+            "pytest-xdist==3.8.0",
+            "httpx==0.28.1",
+            "a2wsgi==1.10.10",
+            "wsproto==1.3.2",
+            "coverage==7.13.0",
+        ),
+        select="not trio and not uvloop",
+        leave_out=("tests/benchmarks/*",),
+    ),
+    "pytest-asyncio": PytestSuite(
+        title="pytest-asyncio's test suite",
+        name="pytest-asyncio",
+        version="1.5.0",
+        requirements=("pytest-asyncio==1.5.0", "pytest==9.1.1", "hypothesis==6.150.0", "coverage==7.13.0"),
+    ),
+}

@@ -1,0 +1,106 @@
+"""What every suite offers: to the parent its modules, to a test process the tests of one of them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import shutil
+import sys
+import unittest
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """A set of tests that can be run on a loop. The kinds of suites derive from it."""
+
+    title: str
+    version: str = ""
+    # packages for an environment of its own, pinned; none: it runs in the environment that runs us
+    requirements: tuple[str, ...] = ()
+    # a test that takes longer than this hangs
+    test_seconds: float = 40.0
+    # a process for every test
+    isolated: bool = False
+    # a part of every test's name that says nothing
+    id_prefix: str = ""
+    # programs that must be there, and the Debian package that has each
+    programs: tuple[tuple[str, str], ...] = ()
+
+    def missing(self) -> str | None:
+        """Why it can't run here, and what to do about it."""
+        for program, package in self.programs:
+            if find_program(program) is None:
+                return f"there is no {program}: on Debian and Ubuntu it is in the package {package}"
+        return None
+
+    def modules(self) -> list[str]:
+        """The parts it is run by, a process each."""
+        raise NotImplementedError
+
+    def load(self, module: str, loop: str) -> unittest.TestSuite:
+        """In a test process: the tests of one part."""
+        raise NotImplementedError
+
+
+def find_program(name: str) -> str | None:
+    """A program's path; PostgreSQL's stand in a folder of their own on Debian."""
+    return shutil.which(name) or shutil.which(name, path=":".join(_postgresql_folders()))
+
+
+def _postgresql_folders() -> list[str]:
+    from pathlib import Path
+
+    return sorted((str(folder) for folder in Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckSuite(Suite):
+    """Small functions of our own, marked by `@check`, in the areas (modules) of a package."""
+
+    package: str
+    areas: tuple[str, ...]
+    test_seconds: float = 10.0
+    isolated: bool = True
+
+    def modules(self) -> list[str]:
+        return list(self.areas)
+
+    def checks(self, area: str) -> list[Any]:
+        """The checks of an area, in the order they are written in."""
+        module = importlib.import_module(f"{self.package}.{area}")
+        return [
+            value
+            for value in vars(module).values()
+            if hasattr(value, "about") and getattr(value, "__module__", "") == module.__name__
+        ]
+
+    def load(self, module: str, loop: str) -> unittest.TestSuite:
+        return unittest.TestSuite(_Check(module, function) for function in self.checks(module))
+
+
+class _Check(unittest.TestCase):
+    """One check as a test case."""
+
+    def __init__(self, area: str, function: Callable[[], Any]) -> None:
+        super().__init__("runTest")
+        self.area = area
+        self.function: Any = function
+
+    def id(self) -> str:
+        return f"{self.area}.{self.function.__name__}"
+
+    def runTest(self) -> None:
+        import asyncio
+
+        since = self.function.about.since
+        if sys.version_info < since:
+            self.skipTest(f"asyncio promises it since Python {'.'.join(map(str, since))}")
+        if not inspect.iscoroutinefunction(self.function):
+            self.function()
+            return
+        # late, so that the loop under test has taken the place of the stock one
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(self.function())
