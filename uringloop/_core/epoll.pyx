@@ -268,6 +268,8 @@ cdef class EpollEngine(Engine):
             del self.watches[watch.fd]
         if event.events == watch.registered and not (watch.suspect and event.events):
             return 0
+        if self.forked:
+            return 0  # the epoll is the parent's
         if not event.events:
             action = EPOLL_CTL_DEL
         err = 0 if epoll_ctl(self.epoll_fd, action, watch.fd, &event) == 0 else errno
