@@ -31,10 +31,13 @@ from uringloop._core.stream import make_stream_transport
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.net import unix_sockets
+from uringloop.net.pipes import make_read_pipe_transport, make_write_pipe_transport
 from uringloop.net.readers import Readers, descriptor
+from uringloop.net.sendfile import sendfile_native, sock_sendfile_native
 from uringloop.net.servers import Listener
 from uringloop.net.signals import Signals
 from uringloop.net.sock_calls import sock_connect
+from uringloop.net.subprocesses import make_subprocess_transport
 
 ENGINES = ("auto", "uring", "epoll", "fake")
 
@@ -268,6 +271,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     sock_sendto = sock_sendto
     sock_accept = sock_accept
     sock_connect = sock_connect
+    _sock_sendfile_native = sock_sendfile_native
+    _sendfile_native = sendfile_native
+
+    # Pipes and processes
+
+    _make_read_pipe_transport = make_read_pipe_transport
+    _make_write_pipe_transport = make_write_pipe_transport
+    _make_subprocess_transport = make_subprocess_transport
 
     # Signals
 

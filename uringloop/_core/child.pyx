@@ -1,0 +1,88 @@
+# ChildOp: waiting until a child process has ended. The kernel waits in the ring where it can (WAITID), else its
+# pidfd becomes readable. Never takes the exit status: the process stays a zombie until whoever is told reaps it,
+# so that nothing is lost if nobody can be told any more, or if somebody else was faster. Owns the pidfd.
+import os
+
+from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.engine cimport Engine
+from uringloop._core.kernel cimport (
+    EAGAIN, IORING_OP_POLL_ADD, IORING_OP_WAITID, POLLIN, URINGLOOP_DEBUG, c_close, errno, io_uring_sqe, uint32_t,
+)
+from uringloop._core.loop cimport Loop
+from uringloop._core.op cimport NEED_READ, OP_IDLE, Op
+from uringloop._core.probe cimport offer
+from uringloop._core.uring cimport UringEngine
+
+cdef extern from "<sys/wait.h>" nogil:
+    ctypedef struct siginfo_t:
+        int si_pid
+    int P_PID, WEXITED, WNOHANG, WNOWAIT
+    int waitid(int kind, unsigned id, siginfo_t *info, int options)
+
+
+cdef class ChildOp(Op):
+    def __init__(self, Loop loop, int pid, exited):
+        self.engine = loop.engine
+        self.pid = pid
+        self.exited = exited
+        self.need = NEED_READ
+        self.repeatable = True
+        self.through_ring = isinstance(self.engine, UringEngine) and offer().waitid
+        if not self.through_ring:
+            self.fd = os.pidfd_open(pid)
+            if URINGLOOP_DEBUG:
+                count_made(COUNT_FD)
+
+    def __dealloc__(self):
+        self._close()
+
+    cdef void _close(self) noexcept:
+        if self.fd >= 0:
+            c_close(self.fd)
+            self.fd = -1
+            if URINGLOOP_DEBUG:
+                count_freed(COUNT_FD)
+
+    def start(self):
+        if self.state == OP_IDLE and not self.queued:
+            self.engine.submit(self)
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        if not self.through_ring:
+            sqe.opcode = IORING_OP_POLL_ADD
+            sqe.fd = self.fd
+            sqe.poll32_events = POLLIN
+            return
+        sqe.opcode = IORING_OP_WAITID
+        sqe.fd = self.pid
+        sqe.len = P_PID
+        sqe.file_index = WEXITED | WNOWAIT
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        cdef siginfo_t info
+        info.si_pid = 0
+        if waitid(P_PID, self.pid, &info, WEXITED | WNOWAIT | WNOHANG) < 0:
+            return -errno
+        return 0 if info.si_pid else -EAGAIN
+
+    cdef int run(self, object loop) except -1:
+        # Whatever the result: a process that cannot be waited for has been reaped by somebody else.
+        if self.exited is None or self.engine.closed:
+            return 0
+        try:
+            ended = self.exited()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            loop.call_exception_handler({"message": f"Exception in telling of the end of process {self.pid}",
+                                         "exception": error})
+            ended = True
+        if not ended:
+            self.start()
+            return 0
+        self.exited = None
+        self._close()
+        return 0
+
+    cdef str describe(self):
+        return f"ChildOp pid={self.pid}"

@@ -1,0 +1,80 @@
+"""Sendfile: from a regular file to a socket inside the kernel. asyncio's checks and its fallback (read and send)
+are BaseEventLoop's own."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import socket
+from asyncio import exceptions
+from typing import TYPE_CHECKING, Any
+
+from uringloop._core.future_op import until_writable
+
+if TYPE_CHECKING:
+    from uringloop.loop import EventLoop
+
+
+async def sock_sendfile_native(
+    loop: EventLoop, sock: socket.socket, file: Any, offset: int, count: int | None
+) -> int:
+    """How many bytes were sent. Afterwards, also when cancelled, the file is positioned behind the last of them."""
+    try:
+        source = file.fileno()
+    except (AttributeError, io.UnsupportedOperation):
+        raise exceptions.SendfileNotAvailableError("not a regular file") from None
+    try:
+        size = os.fstat(source).st_size
+    except OSError:
+        raise exceptions.SendfileNotAvailableError("not a regular file") from None
+    block = count or size
+    if not block:
+        return 0
+    sent = 0
+    waited = False
+    try:
+        while not count or sent < count:
+            if count:
+                block = count - sent
+            try:
+                moved = os.sendfile(sock.fileno(), source, offset + sent, block)
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                raise _failure(error, sent, waited) from error
+            else:
+                if moved == 0:
+                    break
+                sent += moved
+                if moved == block:
+                    continue
+            # The socket is full. Others have their turn, however fast the peer empties it.
+            await until_writable(loop, sock.fileno())
+            waited = True
+        return sent
+    finally:
+        if sent > 0:
+            os.lseek(source, offset + sent, os.SEEK_SET)
+
+
+def _failure(error: OSError, sent: int, waited: bool) -> Exception:
+    """What asyncio makes of the system call's error: before the first byte, a reason to read and send instead."""
+    if sent == 0:
+        return exceptions.SendfileNotAvailableError("os.sendfile call failed")
+    if waited and error.errno == errno.ENOTCONN and type(error) is not ConnectionError:
+        return ConnectionError("socket is not connected", errno.ENOTCONN)
+    return error
+
+
+async def sendfile_native(loop: EventLoop, transport: Any, file: Any, offset: int, count: int | None) -> int:
+    """The same for a transport, which neither reads nor writes meanwhile."""
+    resume_reading = transport.is_reading()
+    transport.pause_reading()
+    try:
+        await transport._make_empty_waiter()
+        return await loop.sock_sendfile(transport._sock, file, offset, count, fallback=False)
+    finally:
+        transport._reset_empty_waiter()
+        if resume_reading:
+            transport.resume_reading()
