@@ -1,6 +1,7 @@
 """uringloop: an asyncio event loop for Linux whose only way to sleep is one io_uring."""
 
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
+from uringloop.files import open_file
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.policy import EventLoopPolicy, install
 from uringloop.runner import run
@@ -12,5 +13,6 @@ __all__ = [
     "UringUnavailableWarning",
     "install",
     "new_event_loop",
+    "open_file",
     "run",
 ]

@@ -19,6 +19,8 @@ cdef class Loop:
     cdef public double slow_callback_duration
     cdef readonly long turns
     cdef readonly long callbacks          # runnables run
+    cdef long file_turn                   # the turn that `file_share` is of
+    cdef int file_share                   # what files may still do in it without letting others run
 
     cdef int turn(self) except -1
     cdef int run_batch(self) except -1

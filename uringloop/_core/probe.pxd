@@ -14,6 +14,7 @@ cdef struct Offer:
     bint multishot_recv
     bint multishot_accept
     bint waitid
+    bint ftruncate
     unsigned entries       # 4 with URINGLOOP_TINY, and in a debug build without URINGLOOP_TINY=0
     unsigned completions
     unsigned buffers

@@ -8,7 +8,7 @@ from libc.string cimport memset
 
 from uringloop._core.kernel cimport (
     EINVAL, ENOSYS, EPERM, EACCES, IORING_FEAT_CQE_SKIP, IORING_FEAT_EXT_ARG, IORING_FEAT_MIN_TIMEOUT, IORING_FEAT_NODROP,
-    IORING_FEAT_NO_IOWAIT, IORING_FEAT_SUBMIT_STABLE, IORING_OP_SEND_ZC, IORING_OP_WAITID,
+    IORING_FEAT_NO_IOWAIT, IORING_FEAT_SUBMIT_STABLE, IORING_OP_FTRUNCATE, IORING_OP_SEND_ZC, IORING_OP_WAITID,
     IORING_REGISTER_PROBE, IORING_SETUP_COOP_TASKRUN, IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_NO_SQARRAY,
     IORING_SETUP_R_DISABLED, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_SUBMIT_ALL, IORING_SETUP_TASKRUN_FLAG,
     IO_URING_OP_SUPPORTED, URINGLOOP_DEBUG, io_uring_probe, ur_io_uring_register,
@@ -20,7 +20,7 @@ from uringloop._core.ring cimport Ring, ring_close, ring_open
 SWITCHES = (
     "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun", "no_sqarray", "submit_all",
     "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
-    "multishot_accept", "waitid",
+    "multishot_accept", "waitid", "ftruncate",
 )
 
 cdef Offer _offer
@@ -80,6 +80,7 @@ cdef _ask():
     _offer.buffer_ring = modern and "buffer_ring" not in disabled
     _offer.multishot_recv = _offer.buffer_ring and "multishot_recv" not in disabled
     _offer.multishot_accept = modern and "multishot_accept" not in disabled
+    _offer.ftruncate = _operation_offered(&ring, IORING_OP_FTRUNCATE) and "ftruncate" not in disabled
     _offer.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
     ring_close(&ring)
 
@@ -164,5 +165,6 @@ def offered():
         no_iowait=bool(found.no_iowait), quiet_send=bool(found.quiet_send),
         buffer_ring=bool(found.buffer_ring), multishot_recv=bool(found.multishot_recv),
         multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid),
+        ftruncate=bool(found.ftruncate),
     )
     return answer

@@ -1,0 +1,46 @@
+from uringloop._core.future_op cimport FutureOp
+from uringloop._core.kernel cimport int64_t, io_uring_sqe, uint32_t, uint64_t
+from uringloop._core.loop cimport Loop
+
+cdef extern from "file_calls.h" nogil:
+    struct ur_open_how:
+        uint64_t flags, mode, resolve
+    struct statx_timestamp:
+        int64_t tv_sec
+        uint32_t tv_nsec
+    struct statx:
+        uint32_t stx_mask, stx_blksize, stx_nlink, stx_uid, stx_gid
+        unsigned short stx_mode
+        uint64_t stx_ino, stx_size, stx_blocks, stx_attributes
+        statx_timestamp stx_atime, stx_btime, stx_ctime, stx_mtime
+        uint32_t stx_rdev_major, stx_rdev_minor, stx_dev_major, stx_dev_minor
+    int STATX_BASIC_STATS
+    int64_t ur_pread(int fd, void *data, size_t length, int64_t offset)
+    int64_t ur_pwrite(int fd, const void *data, size_t length, int64_t offset)
+    int64_t ur_read_now(int fd, void *data, size_t length, int64_t offset)
+    int64_t ur_write_now(int fd, const void *data, size_t length, int64_t offset)
+    int ur_poll_now(int fd, int events)
+    int ur_stat_now(int fd, statx *found)
+    int ur_locate_now(int dir, const char *path, uint64_t flags, statx *found)
+    int ur_open_now(int dir, const char *path, uint64_t flags)
+    int64_t ur_file_block(const io_uring_sqe *sqe)
+
+
+cdef class OpOwner:
+    # What an operation's end matters to, even if nobody waits for it any more.
+    cdef int op_ended(self, FileOp op) except -1
+
+
+cdef class FileOp(FutureOp):
+    cdef io_uring_sqe entry       # the submission, but for user_data
+    cdef ur_open_how how
+    cdef object keep              # what the entry's addresses are in: bytes, or memoryviews
+    cdef object keep_other
+    cdef object names             # (path,) or (path, other path): raise OSError with them; None: return the result
+    cdef OpOwner owner
+    cdef bint gives_back          # it must happen, whoever waits: never cancelled
+
+
+cdef FileOp file_op(Loop loop, int opcode, int fd, uint64_t off, uint64_t addr, uint32_t length, uint32_t flags)
+cdef FileOp read_op(Loop loop, int fd, object keep, char *data, size_t length, int64_t offset)
+cdef FileOp write_op(Loop loop, int fd, object keep, const char *data, size_t length, int64_t offset)

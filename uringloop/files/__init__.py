@@ -1,0 +1,5 @@
+"""Files without threads: `open_file` and what it returns, and `fs`, operations on paths."""
+
+from uringloop.files.opening import open_file
+
+__all__ = ["open_file"]

@@ -1,0 +1,50 @@
+from uringloop._core.kernel cimport int64_t
+from uringloop.files.async_file cimport AsyncFile
+from uringloop.files.chunk cimport Borrowed, Chunk
+from uringloop.files.descriptor cimport Descriptor
+
+
+cdef bytes shrunk(object data, Py_ssize_t size)
+
+
+cdef class Buffered(AsyncFile):
+    cdef readonly Descriptor descriptor
+    cdef readonly str mode
+    cdef bint can_read
+    cdef bint can_write
+    cdef bint appending
+    cdef bint raw                  # buffering=0: every call is one of the kernel's
+    cdef int64_t position          # the next byte to read or write, as tell() says
+    # Read ahead: chunk.data[start:end] is what comes next. Empty while `out` is not.
+    cdef Chunk chunk
+    cdef Py_ssize_t start
+    cdef Py_ssize_t end
+    cdef Py_ssize_t window         # how much to read ahead the next time
+    # Written, and not the kernel's yet: out.data[out_start:out_end], which ends at `position`.
+    cdef Chunk out
+    cdef Py_ssize_t out_start
+    cdef Py_ssize_t out_end
+    cdef Py_ssize_t out_room
+
+    cdef int check(self, bint writing) except -1
+    cdef object not_now(self, int64_t res)
+    cdef object read_now(self, Py_ssize_t size)
+    cdef object read_rest_now(self)
+    cdef object read_some_now(self, Py_ssize_t size)
+    cdef object read_line_now(self, Py_ssize_t size)
+    cdef object read_into_now(self, object target)
+    cdef object read_exactly_now(self, Py_ssize_t size)
+    cdef object pread_now(self, Py_ssize_t size, int64_t offset)
+    cdef object write_now(self, object data)
+    cdef object seek_now(self, int64_t offset, int whence)
+    cdef int flush_now(self) except -1
+    cdef int64_t next_offset(self) noexcept
+    cdef int64_t out_offset(self) noexcept
+    cdef Py_ssize_t make_room(self, Py_ssize_t wanted) except -1
+    cdef int64_t refill_now(self, Py_ssize_t wanted) except? -1
+    cdef bytes take(self, Py_ssize_t size)
+    cdef void advance(self, Py_ssize_t size) noexcept
+    cdef void drop_ahead(self) noexcept
+    cdef void wrote(self, Py_ssize_t size) noexcept
+    cdef int buffer_bytes(self, const char *data, Py_ssize_t size) except -1
+    cdef object move_to(self, int64_t target)

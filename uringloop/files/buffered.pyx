@@ -1,0 +1,386 @@
+# Buffered: bytes of a file, as far as they can be had or taken at once: from the read-ahead, into what is written
+# later, or by a system call that cannot block. Owns the position, the read-ahead and what is not written yet. Never
+# waits: what it cannot do now it answers with PENDING, unchanged, and byte_file.pyx does it.
+import io
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.errno cimport ESPIPE
+from libc.string cimport memchr, memcpy, memmove
+
+from uringloop._core.kernel cimport EAGAIN, EINVAL, int64_t
+from uringloop.files.async_file cimport AsyncFile
+from uringloop.files.call cimport PENDING
+from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
+
+cdef extern from "<unistd.h>" nogil:
+    int64_t c_lseek "lseek"(int fd, int64_t offset, int whence)
+
+cdef enum:
+    WINDOW = 8192            # read ahead at first, and doubled while reading goes straight on
+    WINDOW_MOST = 131072
+    AT_ONCE_MOST = 1 << 20   # what is copied in one step, before others run
+
+
+cdef bytes shrunk(object data, Py_ssize_t size):
+    """The first bytes of one that nobody else has seen; `data` must be the only reference."""
+    if PyBytes_GET_SIZE(data) == size:
+        return data
+    return PyBytes_FromStringAndSize(PyBytes_AS_STRING(data), size)
+
+
+cdef class Buffered(AsyncFile):
+    cdef int check(self, bint writing) except -1:
+        if self.is_closed:
+            raise ValueError("I/O operation on closed file.")
+        if writing and not self.can_write:
+            raise io.UnsupportedOperation("write")
+        if not writing and not self.can_read:
+            raise io.UnsupportedOperation("read")
+        return 0
+
+    cdef object not_now(self, int64_t res):
+        """A system call's negative answer."""
+        if res == -EAGAIN:
+            return PENDING
+        raise OSError(-res, os.strerror(-res))
+
+    # Reading
+
+    cdef int64_t next_offset(self) noexcept:
+        """Where what is read next comes from: behind the read-ahead."""
+        return -1 if self.descriptor.stream else self.position + self.end - self.start
+
+    cdef bytes take(self, Py_ssize_t size):
+        cdef bytes taken = PyBytes_FromStringAndSize(self.chunk.data + self.start if size else NULL, size)
+        self.advance(size)
+        return taken
+
+    cdef void advance(self, Py_ssize_t size) noexcept:
+        self.start += size
+        self.position += size
+
+    cdef void drop_ahead(self) noexcept:
+        self.start = self.end = 0
+
+    cdef Py_ssize_t make_room(self, Py_ssize_t wanted) except -1:
+        """Room behind the read-ahead for as much as is worth asking for; how much that is."""
+        cdef Py_ssize_t left = self.end - self.start
+        cdef Py_ssize_t size = max(max(self.window, <Py_ssize_t> WINDOW), min(wanted, <Py_ssize_t> AT_ONCE_MOST))
+        cdef Chunk larger
+        if self.chunk is None or self.chunk.room < left + size:
+            larger = make_chunk(left + size)
+            if left:
+                memcpy(larger.data, self.chunk.data + self.start, left)
+            self.chunk = larger
+            self.start = 0
+            self.end = left
+        elif self.chunk.room - self.end < size:
+            memmove(self.chunk.data, self.chunk.data + self.start, left)
+            self.start = 0
+            self.end = left
+        self.window = min(2 * size, <Py_ssize_t> WINDOW_MOST)
+        return size
+
+    cdef int64_t refill_now(self, Py_ssize_t wanted) except? -1:
+        """Read on, behind the read-ahead: how much came, 0 at the end, or -errno."""
+        cdef Py_ssize_t size
+        cdef int64_t res
+        if self.descriptor.direct:
+            return -EAGAIN
+        size = self.make_room(wanted)
+        res = self.descriptor.read_now(self.chunk.data + self.end, size, self.next_offset())
+        if res > 0:
+            self.end += res
+            self.spend(res)
+        return res
+
+    cdef object read_now(self, Py_ssize_t size):
+        cdef Py_ssize_t left = self.end - self.start
+        cdef int64_t res
+        self.check(False)
+        if size < 0:
+            return self.read_rest_now()
+        if left >= size:
+            self.spend(0)
+            return self.take(size)
+        if self.raw:
+            return self.read_some_now(size)
+        if self.out_end and not self.flush_now():
+            return PENDING
+        if size >= self.window:
+            return self.read_exactly_now(size)
+        while self.end - self.start < size:
+            res = self.refill_now(size - (self.end - self.start))
+            if res < 0:
+                return self.not_now(res)
+            if res == 0:
+                break
+        return self.take(min(size, self.end - self.start))
+
+    cdef object read_exactly_now(self, Py_ssize_t size):
+        """Straight into the result: what is read far apart, or much at a time, is not read ahead."""
+        cdef Py_ssize_t got = self.end - self.start
+        cdef bytes result
+        cdef char *data
+        cdef int64_t res
+        if size > AT_ONCE_MOST or self.descriptor.stream or self.descriptor.direct:
+            return PENDING
+        result = PyBytes_FromStringAndSize(NULL, size)
+        data = PyBytes_AS_STRING(result)
+        if got:
+            memcpy(data, self.chunk.data + self.start, got)
+        while got < size:
+            res = self.descriptor.read_now(data + got, size - got, self.position + got)
+            if res < 0:
+                return self.not_now(res)
+            if res == 0:
+                break
+            got += res
+        self.spend(got)
+        self.position += got
+        self.drop_ahead()
+        self.window = max(self.window, <Py_ssize_t> WINDOW)
+        return shrunk(result, got)
+
+    cdef object read_rest_now(self):
+        """All that is left, where the size says how much that is: one allocation, exact."""
+        cdef Py_ssize_t left, got = self.end - self.start
+        cdef bytes result
+        cdef char *data
+        cdef char more
+        cdef int64_t res
+        if self.out_end and not self.flush_now():
+            return PENDING
+        left = self.descriptor.size_now() - self.position
+        if self.descriptor.stream or self.descriptor.direct or left <= 0 or left > AT_ONCE_MOST or left < got:
+            return PENDING
+        result = PyBytes_FromStringAndSize(NULL, left)
+        data = PyBytes_AS_STRING(result)
+        if got:
+            memcpy(data, self.chunk.data + self.start, got)
+        while got <= left:
+            if got < left:
+                res = self.descriptor.read_now(data + got, left - got, self.position + got)
+            else:
+                res = self.descriptor.read_now(&more, 1, self.position + got)  # has it grown?
+            if res < 0:
+                return self.not_now(res)
+            if res == 0:
+                break
+            got += res
+        if got > left:
+            return PENDING
+        self.spend(got)
+        self.position += got
+        self.drop_ahead()
+        return shrunk(result, got)
+
+    cdef object read_some_now(self, Py_ssize_t size):
+        """What is there, by one system call at most."""
+        cdef int64_t res
+        self.check(False)
+        if self.end == self.start and size:
+            if self.out_end and not self.flush_now():
+                return PENDING
+            if self.raw:
+                return self.read_once_now(size)
+            res = self.refill_now(0)
+            if res < 0:
+                return self.not_now(res)
+        if size < 0:
+            size = self.end - self.start
+        return self.take(min(size, self.end - self.start))
+
+    def read_once_now(self, Py_ssize_t size):
+        """Unbuffered."""
+        cdef bytes result
+        cdef int64_t res
+        if size > AT_ONCE_MOST or size < 0 or self.descriptor.direct:
+            return PENDING
+        result = PyBytes_FromStringAndSize(NULL, size)
+        res = self.descriptor.read_now(PyBytes_AS_STRING(result), size, self.next_offset())
+        if res < 0:
+            return self.not_now(res)
+        self.spend(res)
+        self.position += res
+        return shrunk(result, res)
+
+    cdef object read_line_now(self, Py_ssize_t size):
+        """Up to and with the next newline, and no more than `size` if that is not negative."""
+        cdef Py_ssize_t left, looked = 0
+        cdef char *line
+        cdef char *found
+        cdef int64_t res
+        self.check(False)
+        if self.raw:
+            return PENDING
+        while True:
+            left = self.end - self.start
+            if left > looked:
+                line = self.chunk.data + self.start
+                found = <char *> memchr(line + looked, c'\n', left - looked)
+                if found is not NULL:
+                    left = found - line + 1
+                    break
+                looked = left
+            if 0 <= size <= left:
+                break
+            if self.out_end and not self.flush_now():
+                return PENDING
+            res = self.refill_now(left)  # twice as much each time: a long line is copied but a few times
+            if res < 0:
+                return self.not_now(res)
+            if res == 0:
+                break
+        self.spend(0)
+        return self.take(left if size < 0 or left < size else size)
+
+    cdef object read_into_now(self, object target):
+        cdef Borrowed lent
+        cdef Py_ssize_t got
+        cdef int64_t res
+        self.check(False)
+        lent = borrow(target, True)
+        got = min(lent.length, self.end - self.start)
+        if got < lent.length and (self.descriptor.stream or self.descriptor.direct or lent.length > AT_ONCE_MOST):
+            return PENDING
+        if self.out_end and not self.flush_now():
+            return PENDING
+        if got:
+            memcpy(lent.data, self.chunk.data + self.start, got)
+        if self.raw and got < lent.length:
+            res = self.descriptor.read_now(lent.data, lent.length, self.position)
+            if res < 0:
+                return self.not_now(res)
+            self.position += res
+            return res
+        while got < lent.length:
+            res = self.descriptor.read_now(lent.data + got, lent.length - got, self.position + got)
+            if res < 0:
+                return self.not_now(res)
+            if res == 0:
+                break
+            got += res
+        self.spend(got)
+        if got > self.end - self.start:
+            self.drop_ahead()
+            self.position += got
+        else:
+            self.advance(got)
+        return got
+
+    cdef object pread_now(self, Py_ssize_t size, int64_t offset):
+        cdef bytes result
+        cdef Py_ssize_t got = 0
+        cdef int64_t res
+        if offset < 0 or size < 0:
+            raise OSError(EINVAL, os.strerror(EINVAL))
+        if self.descriptor.stream:
+            raise OSError(ESPIPE, os.strerror(ESPIPE))
+        if self.out_end and not self.flush_now():
+            return PENDING
+        if size > AT_ONCE_MOST or self.descriptor.direct:
+            return PENDING
+        result = PyBytes_FromStringAndSize(NULL, size)
+        while got < size:
+            res = self.descriptor.read_now(PyBytes_AS_STRING(result) + got, size - got, offset + got)
+            if res < 0:
+                return self.not_now(res)
+            if res == 0:
+                break
+            got += res
+        self.spend(got)
+        return shrunk(result, got)
+
+    # Writing
+
+    cdef int64_t out_offset(self) noexcept:
+        """Where what is not written yet belongs."""
+        if self.descriptor.stream or self.appending:
+            return -1
+        return self.position - (self.out_end - self.out_start)
+
+    cdef int buffer_bytes(self, const char *data, Py_ssize_t size) except -1:
+        """Into `out`, where there is room for it."""
+        if self.out is None:
+            self.out = make_chunk(self.out_room)
+        self.drop_ahead()
+        memcpy(self.out.data + self.out_end, data, size)
+        self.out_end += size
+        self.position += size
+        return 0
+
+    cdef object write_now(self, object data):
+        cdef Borrowed lent
+        cdef Py_ssize_t size
+        self.check(True)
+        if type(data) is bytes:
+            size = PyBytes_GET_SIZE(data)
+            if self.out_end + size > self.out_room:
+                return PENDING
+            self.buffer_bytes(PyBytes_AS_STRING(data), size)
+        else:
+            lent = borrow(data, False)
+            size = lent.length
+            if self.out_end + size > self.out_room:
+                return PENDING
+            self.buffer_bytes(lent.data, size)
+        self.spend(0)
+        return size
+
+    cdef void wrote(self, Py_ssize_t size) noexcept:
+        """That much of `out` is the kernel's."""
+        self.out_start += size
+        if self.out_start == self.out_end:
+            self.out_start = self.out_end = 0
+            if self.appending and self.descriptor.seekable:
+                self.position = c_lseek(self.descriptor.fd, 0, 1)  # the end, wherever others have moved it
+
+    cdef int flush_now(self) except -1:
+        """True when nothing is left to write."""
+        cdef int64_t res
+        while self.out_end:
+            if self.descriptor.direct:
+                return 0
+            res = self.descriptor.write_now(self.out.data + self.out_start, self.out_end - self.out_start,
+                                            self.out_offset())
+            if res < 0:
+                if res == -EAGAIN:
+                    return 0
+                raise OSError(-res, os.strerror(-res))
+            self.spend(res)
+            self.wrote(res)
+        return 1
+
+    # Position
+
+    cdef object seek_now(self, int64_t offset, int whence):
+        cdef int64_t target = offset
+        if self.is_closed:
+            raise ValueError("I/O operation on closed file.")
+        if not self.descriptor.seekable:
+            raise io.UnsupportedOperation("File or stream is not seekable.")
+        if whence == 1:
+            target += self.position
+        elif whence != 0:
+            return PENDING
+        if self.out_end and not self.flush_now():
+            return PENDING
+        return self.move_to(target)
+
+    cdef object move_to(self, int64_t target):
+        cdef int64_t distance = target - self.position
+        if target < 0:
+            raise OSError(EINVAL, os.strerror(EINVAL))
+        if self.descriptor.stream:
+            target = c_lseek(self.descriptor.fd, target, 0)  # a device: cannot block, and what it means is its own
+            self.drop_ahead()
+        elif -self.start <= distance <= self.end - self.start:
+            self.start += distance
+        else:
+            self.drop_ahead()
+            self.window = 0  # nothing says that reading goes on from here
+        self.position = target
+        self.spend(0)
+        return target

@@ -1,0 +1,7 @@
+from uringloop.files.transfers cimport Transfers
+
+
+cdef class ByteFile(Transfers):
+    cdef object begin_reading(self, int kind, object first)
+    cdef object begin_otherwise(self, int kind, object first, object second)
+    cdef object close_now(self)

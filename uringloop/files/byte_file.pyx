@@ -1,0 +1,465 @@
+# ByteFile: what open_file returns for a binary mode; each of io's methods, at once as far as Buffered can, else by
+# waiting for Transfers, in turn. Owns the file's end: what was written is written, and nothing is closed while the
+# kernel is at work on it.
+import asyncio
+import io
+import os
+import warnings
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.errno cimport ESPIPE
+from libc.string cimport memcpy
+
+from uringloop._core.file_op cimport ur_pwrite
+from uringloop._core.file_op import close as close_op
+from uringloop._core.file_op import fadvise, fallocate, fsync, ftruncate, offers_ftruncate, stat_buffer, stat_result, statx_into
+from uringloop._core.kernel cimport EINVAL, int64_t
+from uringloop.files.async_file cimport (
+    CALL_ADVISE, CALL_ALLOCATE, CALL_CLOSE, CALL_FDATASYNC, CALL_FLUSH, CALL_FSYNC, CALL_NEXT, CALL_PEEK, CALL_PREAD,
+    CALL_PWRITE, CALL_READ, CALL_READ1, CALL_READINTO, CALL_READLINE, CALL_READLINES, CALL_SEEK, CALL_TELL,
+    CALL_TRUNCATE, CALL_WRITE, CALL_WRITELINES,
+)
+from uringloop.files.buffered cimport shrunk
+from uringloop.files.call cimport PENDING, Call, make_call
+from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
+from uringloop.files.descriptor cimport Descriptor
+from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT, Transfers
+
+
+cdef class ByteFile(Transfers):
+    def __init__(self, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read, bint can_write,
+                 bint appending, int64_t position):
+        self.descriptor = descriptor
+        self.mode = mode
+        self.raw = buffer_size == 0
+        self.out_room = buffer_size
+        self.window = 8192
+        self.can_read = can_read
+        self.can_write = can_write
+        self.appending = appending
+        self.position = position
+
+    def __dealloc__(self):
+        # As io's files do: what was written is written, even by a program that forgot to close. This may block.
+        cdef int64_t res
+        if self.descriptor is None or self.is_closed or self.current is not None:
+            return
+        while self.out_end > self.out_start:
+            res = ur_pwrite(self.descriptor.fd, self.out.data + self.out_start, self.out_end - self.out_start,
+                            self.out_offset())
+            if res <= 0:
+                break
+            self.out_start += res
+        _unclosed(self.descriptor)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} name={self.name!r} mode={self.mode!r}{' closed' if self.is_closed else ''}>"
+
+    # What has no counterpart in text
+
+    def read1(self, size=-1, /):
+        """What is there, by one read at most."""
+        return make_call(self, CALL_READ1, size, None)
+
+    def readall(self):
+        return make_call(self, CALL_READ, -1, None)
+
+    def readinto(self, buffer, /):
+        return make_call(self, CALL_READINTO, buffer, None)
+
+    def peek(self, size=0, /):
+        """What is there, without moving on."""
+        return make_call(self, CALL_PEEK, size, None)
+
+    def pread(self, size, offset, /):
+        """From there, wherever the file's position is; any number of tasks at once."""
+        return make_call(self, CALL_PREAD, size, offset)
+
+    def pwrite(self, data, offset, /):
+        """To there, all of it, unbuffered; any number of tasks at once."""
+        return make_call(self, CALL_PWRITE, data, offset)
+
+    @property
+    def name(self):
+        return self.descriptor.name
+
+    def fileno(self):
+        if self.is_closed:
+            raise ValueError("I/O operation on closed file")
+        return self.descriptor.fd
+
+    def readable(self):
+        return self.can_read
+
+    def writable(self):
+        return self.can_write
+
+    def seekable(self):
+        return self.descriptor.seekable
+
+    # At once, or in turn
+
+    cdef object begin(self, Call call):
+        cdef int kind = call.kind
+        cdef object outcome = PENDING
+        if not self.busy():
+            if kind == CALL_READ or kind == CALL_NEXT or kind == CALL_READLINE:
+                outcome = self.begin_reading(kind, call.first)
+            elif kind == CALL_WRITE:
+                outcome = self.write_now(call.first)
+            elif kind == CALL_SEEK:
+                outcome = self.seek_now(call.first, call.second)
+            else:
+                outcome = self.begin_otherwise(kind, call.first, call.second)
+        if outcome is PENDING:
+            if kind == CALL_PREAD:
+                call.inner = self.wait_pread(call.first, call.second)
+            elif kind == CALL_PWRITE:
+                call.inner = self.wait_pwrite(call.first, call.second)
+            elif kind == CALL_CLOSE:
+                call.inner = self.wait_close()
+            else:
+                call.inner = self.in_turn(kind, call.first, call.second)
+        return outcome
+
+    cdef object begin_reading(self, int kind, object first):
+        cdef object line
+        if kind == CALL_READ:
+            return self.read_now(-1 if first is None else first)
+        if kind == CALL_READLINE:
+            return self.read_line_now(-1 if first is None else first)
+        line = self.read_line_now(-1)
+        if line is not PENDING and not line:
+            raise StopAsyncIteration
+        return line
+
+    cdef object begin_otherwise(self, int kind, object first, object second):
+        if kind == CALL_PREAD:
+            self.check(False)
+            return self.pread_now(first, second)
+        if kind == CALL_READINTO:
+            return self.read_into_now(first)
+        if kind == CALL_READ1:
+            return self.read_some_now(-1 if first is None else first)
+        if kind == CALL_CLOSE:
+            return self.close_now()
+        if self.is_closed:
+            raise ValueError("I/O operation on closed file.")
+        if kind == CALL_TELL:
+            if self.descriptor.stream and not self.descriptor.seekable:
+                raise OSError(ESPIPE, os.strerror(ESPIPE))
+            return self.position
+        if kind == CALL_FLUSH:
+            return None if self.flush_now() else PENDING
+        return PENDING
+
+    async def work(self, int kind, first, second):
+        """In turn: again at once, if waiting has changed that, else by waiting."""
+        if kind != CALL_CLOSE and self.is_closed:
+            raise ValueError("I/O operation on closed file.")
+        if kind == CALL_READ:
+            return await self.wait_read(-1 if first is None else first)
+        if kind == CALL_NEXT or kind == CALL_READLINE:
+            line = await self.wait_line(-1 if first is None else first)
+            if kind == CALL_NEXT and not line:
+                raise StopAsyncIteration
+            return line
+        if kind == CALL_READ1:
+            return await self.wait_some(-1 if first is None else first)
+        if kind == CALL_READINTO:
+            return await self.wait_into(first)
+        if kind == CALL_READLINES:
+            return await self.wait_lines(-1 if first is None else first)
+        if kind == CALL_PEEK:
+            await self.wait_some(0)
+            return PyBytes_FromStringAndSize(self.chunk.data + self.start if self.end else NULL, self.end - self.start)
+        if kind == CALL_WRITE:
+            return await self.wait_write(first)
+        if kind == CALL_WRITELINES:
+            self.check(True)
+            for line in first:
+                if self.write_now(line) is PENDING:
+                    await self.wait_write(line)
+            return None
+        if kind == CALL_TELL:
+            return self.begin_otherwise(kind, first, second)
+        if kind == CALL_CLOSE:
+            return await self.finish()
+        await self.wait_flush()
+        if kind == CALL_SEEK:
+            return await self.wait_seek(first, second)
+        if kind == CALL_TRUNCATE:
+            return await self.wait_truncate(first)
+        if kind == CALL_FSYNC or kind == CALL_FDATASYNC:
+            await fsync(self.loop, self.descriptor.fd, kind == CALL_FDATASYNC, ())
+        if kind == CALL_ALLOCATE:
+            await fallocate(self.loop, self.descriptor.fd, 0, first, second, ())
+        if kind == CALL_ADVISE:
+            await fadvise(self.loop, self.descriptor.fd, 0, 0, first, ())
+        return None
+
+    # Reading
+
+    async def wait_read(self, Py_ssize_t size):
+        cdef Py_ssize_t got
+        cdef int64_t offset
+        self.check(False)
+        if self.out_end:
+            await self.wait_flush()
+        if self.raw and size >= 0:
+            return await self.wait_once(size)
+        if size < 0:
+            size = await self.rest()
+            if size < 0:
+                return await self.wait_rest()
+        elif self.descriptor.stream or self.descriptor.direct or size < self.window:
+            while self.end - self.start < size:
+                if not await self.refill(size - (self.end - self.start)):
+                    break
+            return self.take(min(size, self.end - self.start))
+        got = self.end - self.start
+        offset = self.position
+        result = PyBytes_FromStringAndSize(NULL, size)
+        if got:
+            memcpy(PyBytes_AS_STRING(result), self.chunk.data + self.start, min(got, size))
+        while got < size:
+            came = await self.transfer(False, result, <size_t> PyBytes_AS_STRING(result) + got, size - got, offset + got,
+                                       CURRENT_NOTHING)
+            if not came:
+                break
+            got += came
+        self.position = offset + min(got, size)
+        self.drop_ahead()
+        self.window = max(self.window, <Py_ssize_t> 8192)
+        return shrunk(result, min(got, size))
+
+    async def rest(self):
+        """How much is left, of a file that knows; -1 of one that does not."""
+        if self.descriptor.stream or self.descriptor.direct:
+            return -1
+        size = await self.size()
+        return size - self.position if size > self.position + self.end - self.start else -1
+
+    async def wait_rest(self):
+        """Until a read says that was all: what knows no size, or has less than it says."""
+        while await self.refill(self.end - self.start):
+            pass
+        return self.take(self.end - self.start)
+
+    async def size(self):
+        if self.descriptor.local:
+            size = self.descriptor.size_now()
+            if size >= 0:
+                return size
+        found = stat_buffer()
+        await statx_into(self.loop, self.descriptor.fd, b"", 0x1000, found, (self.name,))
+        return stat_result(found).st_size
+
+    async def wait_once(self, Py_ssize_t size):
+        """Unbuffered: one read."""
+        chunk = make_chunk(max(size, 1))
+        got = await self.transfer(False, chunk, <size_t> (<Chunk> chunk).data, size, self.next_offset(),
+                                  CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)
+        self.position += got
+        return PyBytes_FromStringAndSize((<Chunk> chunk).data, got)
+
+    async def wait_some(self, Py_ssize_t size):
+        """What is there, at least one byte if there ever will be."""
+        self.check(False)
+        if self.out_end:
+            await self.wait_flush()
+        if self.end == self.start:
+            await self.refill(0)
+        if size < 0:
+            size = self.end - self.start
+        return self.take(min(size, self.end - self.start))
+
+    async def wait_line(self, Py_ssize_t size):
+        cdef object line
+        self.check(False)
+        if self.raw:
+            return await self.wait_raw_line(size)
+        while True:
+            line = self.read_line_now(size)
+            if line is not PENDING:
+                return line
+            if self.out_end:
+                await self.wait_flush()
+            elif not await self.refill(self.end - self.start):
+                size = self.end - self.start if size < 0 else min(size, self.end - self.start)
+                return self.take(size)
+
+    async def wait_raw_line(self, Py_ssize_t size):
+        """Unbuffered: nothing may be read beyond the line."""
+        line = bytearray()
+        while not line.endswith(b"\n") and (size < 0 or len(line) < size):
+            byte = await self.wait_once(1)
+            if not byte:
+                break
+            line += byte
+        return bytes(line)
+
+    async def wait_lines(self, Py_ssize_t hint):
+        lines = []
+        total = 0
+        while True:
+            line = await self.wait_line(-1)
+            if not line:
+                return lines
+            lines.append(line)
+            total += len(line)
+            if 0 < hint <= total:
+                return lines
+
+    async def wait_into(self, target):
+        cdef Borrowed lent = borrow(target, True)
+        self.check(False)
+        # Into memory of our own: the caller's is its own again as soon as the call is over.
+        data = await self.wait_read(lent.length) if not self.raw else await self.wait_once(lent.length)
+        memcpy(lent.data, PyBytes_AS_STRING(data), len(data))
+        return len(data)
+
+    async def wait_pread(self, Py_ssize_t size, int64_t offset):
+        cdef Py_ssize_t got = 0
+        cdef Py_ssize_t skip = 0
+        self.check(False)
+        if size < 0 or offset < 0:
+            raise OSError(EINVAL, os.strerror(EINVAL))
+        if self.out_end:
+            await self.in_turn(CALL_FLUSH, None, None)
+        if self.descriptor.direct:
+            skip = offset & 4095
+        whole = make_chunk((size + skip + 4095) & ~4095) if self.descriptor.direct else PyBytes_FromStringAndSize(NULL, size)
+        data = <size_t> (<Chunk> whole).data if self.descriptor.direct else <size_t> PyBytes_AS_STRING(whole)
+        wanted = (<Chunk> whole).room if self.descriptor.direct else size
+        while got < wanted:
+            came = await self.apart(False, whole, data + got, wanted - got, offset - skip + got)
+            if not came:
+                break
+            got += came
+            if self.descriptor.direct and came & 4095:
+                break  # the end, which need not be aligned
+        if self.descriptor.direct:
+            got = max(min(got - skip, size), 0)
+            return PyBytes_FromStringAndSize((<Chunk> whole).data + skip, got)
+        return shrunk(whole, got)
+
+    # Writing
+
+    async def wait_flush(self):
+        while self.out_end:
+            self.wrote(await self.transfer(True, self.out, <size_t> self.out.data + self.out_start,
+                                           self.out_end - self.out_start, self.out_offset(), CURRENT_OUT))
+
+    async def wait_write(self, data):
+        cdef Borrowed lent
+        cdef Py_ssize_t done = 0
+        outcome = PENDING if self.raw else self.write_now(data)
+        if outcome is not PENDING:
+            return outcome
+        self.check(True)
+        lent = borrow(data, False)
+        await self.wait_flush()
+        if lent.length <= self.out_room:
+            self.buffer_bytes(lent.data, lent.length)
+            return lent.length
+        self.drop_ahead()
+        try:
+            while done < lent.length:
+                came = await self.transfer(True, lent, <size_t> lent.data + done, lent.length - done,
+                                           self.out_offset(), CURRENT_DIRECT)
+                done += came
+                self.position += came
+        except OSError as error:
+            error.characters_written = done
+            raise
+        self.wrote(0)
+        return done
+
+    async def wait_pwrite(self, data, int64_t offset):
+        cdef Borrowed lent = borrow(data, False)
+        cdef Py_ssize_t done = 0
+        self.check(True)
+        if offset < 0:
+            raise OSError(EINVAL, os.strerror(EINVAL))
+        if self.out_end:
+            await self.in_turn(CALL_FLUSH, None, None)
+        try:
+            while done < lent.length:
+                done += await self.apart(True, lent, <size_t> lent.data + done, lent.length - done, offset + done)
+        except OSError as error:
+            error.characters_written = done
+            raise
+        finally:
+            self.drop_ahead()  # it may hold what was there before
+        return done
+
+    # The rest
+
+    async def wait_seek(self, int64_t offset, int whence):
+        if whence < 2:
+            if whence < 0:
+                raise ValueError(f"whence value {whence} unsupported")
+            return self.seek_now(offset, whence)
+        if whence == 2:
+            return self.move_to(offset + await self.size())
+        target = await self.loop.run_in_executor(None, os.lseek, self.descriptor.fd, offset, whence)
+        return self.move_to(target)
+
+    async def wait_truncate(self, size):
+        if not self.can_write:
+            raise io.UnsupportedOperation("truncate")
+        if size is None:
+            size = self.position
+        if size < 0:
+            raise OSError(EINVAL, os.strerror(EINVAL))
+        self.drop_ahead()
+        if offers_ftruncate(self.loop):
+            await ftruncate(self.loop, self.descriptor.fd, size, ())
+        else:
+            await self.loop.run_in_executor(None, os.ftruncate, self.descriptor.fd, size)
+        return size
+
+    # The end
+
+    cdef object close_now(self):
+        if self.is_closed:
+            return None
+        if self.apart_ops or not self.flush_now():
+            return PENDING
+        if self.descriptor.closefd and (not self.descriptor.local or self.can_write and not self.descriptor.memory):
+            return PENDING
+        self.is_closed = True
+        self.descriptor.finish(self.position)
+        return None
+
+    async def wait_close(self):
+        # A task of its own: nobody's cancelling leaves the file half closed.
+        if self.closing is None:
+            self.closing = self.loop.create_task(self.in_turn(CALL_CLOSE, None, None))
+        await asyncio.shield(self.closing)
+
+    async def finish(self):
+        """Write what is left, and close whatever comes of that; never while the kernel is at work on the file."""
+        if self.is_closed:
+            return
+        try:
+            try:
+                await self.wait_flush()
+            except asyncio.CancelledError:
+                await self.until_free()
+                await self.wait_flush()
+                raise
+        finally:
+            await self.until_free()
+            self.is_closed = True
+            fd = self.descriptor.detach(self.position)
+            if fd >= 0:
+                res = await close_op(self.loop, fd)
+                if res < 0:
+                    raise OSError(-res, os.strerror(-res))
+
+
+cdef int _unclosed(object descriptor) except -1:
+    warnings.warn(f"unclosed file {descriptor.name!r}", ResourceWarning, stacklevel=2)
+    return 0

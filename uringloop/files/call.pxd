@@ -1,0 +1,38 @@
+from cpython.object cimport PyObject
+
+from uringloop._core.file_op cimport OpOwner
+from uringloop._core.loop cimport Loop
+
+
+cdef enum CallState:
+    CALL_NEW          # nobody has awaited it yet
+    CALL_PAUSED       # the file's share of this turn is used up: resumed in the next
+    CALL_RUNNING      # what has to wait goes on in `inner`
+    CALL_OVER
+
+
+cdef class Callee(OpOwner):
+    # What has methods that return Calls. The thread of `loop` only.
+    cdef Loop loop            # the one it was last used on
+    cdef long turn            # of that loop, in which `share` is what is left
+    cdef int share
+
+    cdef object begin(self, Call call)
+    cdef int bind(self) except -1
+    cdef bint spent(self) noexcept
+    cdef void spend(self, Py_ssize_t size) noexcept
+
+
+cdef class Call:
+    cdef Callee callee
+    cdef object first         # the arguments
+    cdef object second
+    cdef object inner         # the coroutine of what has to wait
+    cdef int kind
+    cdef unsigned char state
+
+
+cdef Call make_call(Callee callee, int kind, object first, object second)
+
+# What `begin` returns once it has set `inner`.
+cdef object PENDING

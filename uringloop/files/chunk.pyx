@@ -1,0 +1,48 @@
+# Chunk and Borrowed: the memory of file operations, ours and other people's. Owns it (or the promise that it stays)
+# for as long as anyone refers to the object, an operation in the kernel for one. Knows nothing of what is in it.
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdlib cimport free
+
+cdef extern from "<stdlib.h>" nogil:
+    int posix_memalign(void **memory, size_t alignment, size_t size)
+
+cdef enum:
+    ALIGNMENT = 4096
+
+
+cdef class Chunk:
+    def __dealloc__(self):
+        free(self.data)
+
+
+cdef class Borrowed:
+    def __dealloc__(self):
+        if self.viewed:
+            PyBuffer_Release(&self.view)
+
+
+cdef Chunk make_chunk(Py_ssize_t room):
+    cdef Chunk chunk = Chunk.__new__(Chunk)
+    cdef void *memory
+    if posix_memalign(&memory, ALIGNMENT, <size_t> room):
+        raise MemoryError
+    chunk.data = <char *> memory
+    chunk.room = room
+    return chunk
+
+
+cdef Borrowed borrow(object owner, bint writable):
+    cdef Borrowed lent = Borrowed.__new__(Borrowed)
+    if type(owner) is bytes and not writable:
+        lent.owner = owner
+        lent.data = PyBytes_AS_STRING(owner)
+        lent.length = PyBytes_GET_SIZE(owner)
+        return lent
+    if isinstance(owner, str):
+        raise TypeError("a bytes-like object is required, not 'str'")
+    PyObject_GetBuffer(owner, &lent.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+    lent.viewed = True
+    lent.data = <char *> lent.view.buf
+    lent.length = lent.view.len
+    return lent

@@ -1,0 +1,72 @@
+"""Where a text file is: the number that tell() returns and seek() takes, with io's own layout.
+
+It says at which byte decoding can begin, the decoder's flags there, how many bytes to feed it and how many of the
+characters that come of it to skip. Most encodings can begin anywhere: there the number is the byte's position.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Cookie(NamedTuple):
+    position: int
+    flags: int = 0
+    feed: int = 0
+    skip: int = 0
+    end: bool = False  # the decoder has to be told that this is all
+
+
+def pack(cookie: Cookie) -> int:
+    position, flags, feed, skip, end = cookie
+    return position | flags << 64 | feed << 128 | skip << 192 | bool(end) << 256
+
+
+def unpack(number: int) -> Cookie:
+    mask = (1 << 64) - 1
+    return Cookie(
+        number & mask,
+        number >> 64 & mask,
+        number >> 128 & mask,
+        number >> 192 & mask,
+        bool(number >> 256),
+    )
+
+
+def where(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
+    """The place `characters` after `start`, where the decoder had `flags` and was then given `fed`."""
+    if not characters:
+        return Cookie(start, flags)
+    saved = decoder.getstate()
+    try:
+        return _search(decoder, start, flags, fed, characters)
+    finally:
+        decoder.setstate(saved)
+
+
+def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
+    # The furthest place from which decoding can begin, at or before the wanted one: guessed from the average size of a
+    # character, and halved until it is not beyond. From there on byte by byte.
+    begin, count, begin_flags = 0, 0, flags
+    guess = len(fed)
+    while guess > 0:
+        decoder.setstate((b"", flags))
+        decoded = len(decoder.decode(fed[:guess]))
+        pending, guess_flags = decoder.getstate()
+        if decoded <= characters and not pending:
+            begin, count, begin_flags = guess, decoded, guess_flags
+            break
+        guess = guess - len(pending) if decoded <= characters and pending else min(guess - 1, guess * characters // decoded)
+    decoder.setstate((b"", begin_flags))
+    if count == characters:
+        return Cookie(start + begin, begin_flags)
+    position, position_flags, passed = begin, begin_flags, count
+    for at in range(begin, len(fed)):
+        count += len(decoder.decode(fed[at : at + 1]))
+        pending, now_flags = decoder.getstate()
+        if not pending and count <= characters:
+            position, position_flags, passed = at + 1, now_flags, count
+        if count >= characters:
+            return Cookie(start + position, position_flags, at + 1 - position, characters - passed, False)
+    decoder.decode(b"", True)
+    return Cookie(start + position, position_flags, len(fed) - position, characters - passed, True)

@@ -1,0 +1,27 @@
+from uringloop._core.file_op cimport FileOp
+from uringloop._core.kernel cimport int64_t
+from uringloop._core.loop cimport Loop
+
+
+cdef class Descriptor:
+    # The loop's thread only.
+    cdef readonly int fd              # -1 once closed
+    cdef readonly bint seekable
+    cdef readonly bint stream         # no offsets: a pipe, a terminal, a socket, a character device
+    cdef readonly bint memory         # on a filesystem that is memory: nothing to wait for
+    cdef readonly bint local          # on a filesystem of this machine
+    cdef readonly bint direct         # O_DIRECT: aligned memory only, nothing is cached
+    cdef readonly bint closefd
+    cdef readonly object name
+    cdef bint tells_reads             # answers at once whether reading would block
+    cdef bint tells_writes
+    cdef unsigned misses              # attempts in a row that would have blocked
+    cdef unsigned skipped
+
+    cdef int64_t read_now(self, char *data, size_t length, int64_t offset) noexcept
+    cdef int64_t write_now(self, const char *data, size_t length, int64_t offset) noexcept
+    cdef FileOp reading(self, Loop loop, object keep, char *data, size_t length, int64_t offset)
+    cdef FileOp writing(self, Loop loop, object keep, const char *data, size_t length, int64_t offset)
+    cdef int detach(self, int64_t position) except? -1
+    cdef int finish(self, int64_t position) except -1
+    cdef int64_t size_now(self) noexcept

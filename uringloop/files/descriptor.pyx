@@ -1,0 +1,128 @@
+# Descriptor: one open file descriptor, and what may be done with it in the loop's own thread: only what cannot
+# block. It reads and writes at given offsets, at once or as an operation; a stream has none. Owns the descriptor,
+# unless that was lent. Has no position and no buffer.
+import os
+import stat
+
+from uringloop._core.file_op cimport (
+    FileOp, read_op, statx, ur_pread, ur_pwrite, ur_read_now, ur_stat_now, ur_write_now, write_op,
+)
+from uringloop._core.kernel cimport EAGAIN, EINTR, EOPNOTSUPP, c_close, int64_t
+from uringloop._core.loop cimport Loop
+
+cdef extern from "<unistd.h>" nogil:
+    int64_t c_lseek "lseek"(int fd, int64_t offset, int whence)
+
+cdef enum:
+    HOLD_GIL = 65536   # copying no more than this takes less time than giving up the interpreter and getting it back
+    PATIENCE = 4       # attempts in vain, before only one in RETRY is made
+    RETRY = 16
+
+# One operation moves no more: what the cache holds is copied in the loop's thread, also by the ring.
+cdef enum:
+    MOST_AN_OP = 1 << 20
+
+
+cdef class Descriptor:
+    def __init__(self, int fd, object found, object name, bint closefd, str filesystem, bint direct):
+        """`found` is its os.stat_result; `filesystem`: "memory", "local" or "" for what may hang."""
+        self.fd = fd
+        self.name = name
+        self.closefd = closefd
+        self.stream = not (stat.S_ISREG(found.st_mode) or stat.S_ISBLK(found.st_mode))
+        self.memory = filesystem == "memory" and not self.stream
+        self.local = filesystem != ""
+        self.direct = direct
+        self.tells_reads = self.tells_writes = True
+        try:
+            os.lseek(fd, 0, os.SEEK_CUR)
+            self.seekable = True
+        except OSError:
+            self.seekable = False
+
+    def __cinit__(self):
+        self.fd = -1
+
+    def __dealloc__(self):
+        if self.fd >= 0 and self.closefd:
+            c_close(self.fd)
+
+    def __repr__(self):
+        kind = "stream" if self.stream else "memory" if self.memory else "local" if self.local else "remote"
+        return f"<Descriptor fd={self.fd} {kind}>"
+
+    cdef int detach(self, int64_t position) except? -1:
+        """The number, for the caller to close; -1 if it was lent: its own position is then where the file's was."""
+        cdef int fd = self.fd
+        self.fd = -1
+        if self.closefd:
+            return fd
+        if self.seekable and not self.stream and fd >= 0:
+            c_lseek(fd, position, 0)
+        return -1
+
+    cdef int finish(self, int64_t position) except -1:
+        """Close, where that cannot block."""
+        cdef int fd = self.detach(position)
+        if fd >= 0:
+            c_close(fd)
+        return 0
+
+    cdef int64_t read_now(self, char *data, size_t length, int64_t offset) noexcept:
+        """As much as is there without waiting; -EAGAIN: unknown, or nothing."""
+        cdef int64_t res
+        cdef int fd = self.fd
+        if self.tells_reads:
+            if self.misses >= PATIENCE:
+                self.skipped += 1
+                if self.skipped % RETRY:
+                    return -EAGAIN
+            if length <= HOLD_GIL:
+                res = ur_read_now(fd, data, length, offset)
+            else:
+                with nogil:
+                    res = ur_read_now(fd, data, length, offset)
+            if res >= 0:
+                self.misses = 0
+                return res
+            if res == -EAGAIN:
+                self.misses += not self.stream
+                return res
+            if res != -EOPNOTSUPP:
+                return -EAGAIN if res == -EINTR else res
+            self.tells_reads = False
+        if self.memory:
+            with nogil:
+                res = ur_pread(fd, data, length, offset)
+            return -EAGAIN if res == -EINTR else res
+        return -EAGAIN
+
+    cdef int64_t write_now(self, const char *data, size_t length, int64_t offset) noexcept:
+        cdef int64_t res
+        cdef int fd = self.fd
+        if self.tells_writes:
+            if length <= HOLD_GIL:
+                res = ur_write_now(fd, data, length, offset)
+            else:
+                with nogil:
+                    res = ur_write_now(fd, data, length, offset)
+            if res != -EOPNOTSUPP:
+                return -EAGAIN if res == -EINTR else res
+            self.tells_writes = False
+        if self.memory:
+            with nogil:
+                res = ur_pwrite(fd, data, length, offset)
+            return -EAGAIN if res == -EINTR else res
+        return -EAGAIN
+
+    cdef FileOp reading(self, Loop loop, object keep, char *data, size_t length, int64_t offset):
+        return read_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset)
+
+    cdef FileOp writing(self, Loop loop, object keep, const char *data, size_t length, int64_t offset):
+        return write_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset)
+
+    cdef int64_t size_now(self) noexcept:
+        """The size as the kernel has it in memory: exact for a local file, a hint for a remote one; or -errno."""
+        cdef statx found
+        cdef int res = ur_stat_now(self.fd, &found)
+        return <int64_t> found.stx_size if res == 0 else res

@@ -1,0 +1,20 @@
+"""Which loop files work on: the running one, if it is ours."""
+
+from __future__ import annotations
+
+from asyncio.events import _get_running_loop
+from typing import TYPE_CHECKING
+
+from uringloop._core.loop import Loop
+
+if TYPE_CHECKING:
+    from uringloop.loop import EventLoop
+
+
+def running_loop() -> EventLoop:
+    """The running loop; RuntimeError where it is not one of uringloop's."""
+    loop = _get_running_loop()
+    if not isinstance(loop, Loop):
+        what = "no event loop is running" if loop is None else f"the running event loop is a {type(loop).__name__}"
+        raise RuntimeError(f"uringloop's files work on uringloop's event loop only: {what}")
+    return loop  # type: ignore[return-value]

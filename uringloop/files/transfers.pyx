@@ -1,0 +1,154 @@
+# Transfers: bytes of a file, as far as they have to be waited for: the operation and its end, one at a time for what
+# moves the position, any number for what does not. Owns what a cancelled call has left in the kernel: that is
+# accounted for when it ends, before the next call goes on, so that no byte is lost, doubled or out of order.
+import asyncio
+import os
+
+from libc.string cimport memcpy
+
+from uringloop._core.file_op cimport FileOp
+from uringloop._core.future_op import until_readable, until_writable
+from uringloop._core.kernel cimport EAGAIN, EINTR, int64_t
+from uringloop._core.op cimport OP_IDLE
+from uringloop.files.buffered cimport Buffered
+from uringloop.files.chunk cimport Chunk, make_chunk
+from uringloop.files.descriptor cimport Descriptor
+
+cdef object _sleep = asyncio.sleep
+
+cdef enum:
+    STEP_MOST = 1 << 20      # what the cache holds is copied in the loop's thread, by the ring as well
+
+
+cdef class Transfers(Buffered):
+    cdef int op_ended(self, FileOp op) except -1:
+        if op is self.current:
+            self.settle(op)
+        else:
+            self.apart_ops -= 1
+        return self.ended()
+
+    cdef int settle(self, FileOp op) except -1:
+        """The end of an operation whose call was cancelled: what it has moved has been moved."""
+        self.current = None
+        if op.res > 0:
+            if self.current_kind == CURRENT_AHEAD:
+                self.unread((<Chunk> op.keep).data, op.res)
+            elif self.current_kind == CURRENT_OUT:
+                self.wrote(op.res)
+            elif self.current_kind == CURRENT_DIRECT:
+                self.position += op.res
+        return 0
+
+    cdef int unread(self, const char *data, Py_ssize_t size) except -1:
+        """In front of the read-ahead."""
+        cdef Py_ssize_t left = self.end - self.start
+        cdef Chunk larger = make_chunk(left + size)
+        memcpy(larger.data, data, size)
+        if left:
+            memcpy(larger.data + size, self.chunk.data + self.start, left)
+        self.chunk = larger
+        self.start = 0
+        self.end = left + size
+        return 0
+
+    async def operate(self, FileOp op, int kind):
+        """Its result. Should the call be cancelled, the operation remains `current` until it has ended."""
+        op.owner = self
+        self.current = op
+        self.current_kind = kind
+        try:
+            res = await op
+        except BaseException:
+            if op.state == OP_IDLE and not op.done:
+                self.current = None  # never submitted
+            raise
+        self.current = None
+        return res
+
+    async def transfer(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset, int kind):
+        """Read into, or write from, memory that `keep` holds: how much, 0 at the end."""
+        cdef char *memory = <char *> data
+        cdef int64_t res
+        cdef Descriptor descriptor = self.descriptor
+        size = min(size, <Py_ssize_t> STEP_MOST)
+        while True:
+            res = -EAGAIN
+            if not descriptor.direct:
+                res = (descriptor.write_now(memory, size, offset) if writing
+                       else descriptor.read_now(memory, size, offset))
+            if res == -EAGAIN:
+                if descriptor.stream:
+                    await (until_writable if writing else until_readable)(self.loop, descriptor.fd)
+                    if descriptor.tells_writes if writing else descriptor.tells_reads:
+                        continue
+                res = await self.operate(
+                    descriptor.writing(self.loop, keep, memory, size, offset) if writing
+                    else descriptor.reading(self.loop, keep, memory, size, offset), kind)
+                if res == -EAGAIN or res == -EINTR:
+                    continue
+            else:
+                self.spend(res if res > 0 else 0)
+                if self.spent():
+                    await _sleep(0)
+            if res < 0:
+                raise OSError(-res, os.strerror(-res))
+            return res
+
+    async def refill(self, Py_ssize_t wanted):
+        """Read on, behind the read-ahead; how much came, 0 at the end."""
+        cdef Chunk chunk
+        cdef Py_ssize_t size = max(max(self.window, <Py_ssize_t> 8192), min(wanted, <Py_ssize_t> STEP_MOST))
+        cdef Py_ssize_t left = self.end - self.start
+        cdef int64_t offset = self.next_offset()
+        cdef Py_ssize_t skip = 0
+        if self.descriptor.direct:
+            skip = offset & 4095
+            size = (size + skip + 4095) & ~4095
+        # Not into the read-ahead itself: what is read may arrive when nobody waits for it any more.
+        chunk = make_chunk(size)
+        got = await self.transfer(False, chunk, <size_t> chunk.data, size, offset - skip,
+                                  CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)
+        got = max(got - skip, 0)
+        if left:
+            larger = make_chunk(left + got)
+            memcpy((<Chunk> larger).data, self.chunk.data + self.start, left)
+            memcpy((<Chunk> larger).data + left, chunk.data + skip, got)
+            chunk = larger
+            skip = 0
+        self.chunk = chunk
+        self.start = skip
+        self.end = skip + left + got
+        self.window = min(max(2 * self.window, <Py_ssize_t> 16384), <Py_ssize_t> 131072)
+        return got
+
+    async def apart(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset):
+        """The same for those that need no turn, and move no position."""
+        cdef char *memory = <char *> data
+        cdef int64_t res = -EAGAIN
+        cdef FileOp op
+        size = min(size, <Py_ssize_t> STEP_MOST)
+        while res == -EAGAIN or res == -EINTR:
+            if not self.descriptor.direct:
+                res = (self.descriptor.write_now(memory, size, offset) if writing
+                       else self.descriptor.read_now(memory, size, offset))
+                if res >= 0:
+                    self.spend(res)
+                    if self.spent():
+                        await _sleep(0)
+            if res == -EAGAIN:
+                op = (self.descriptor.writing(self.loop, keep, memory, size, offset) if writing
+                      else self.descriptor.reading(self.loop, keep, memory, size, offset))
+                op.owner = self
+                self.apart_ops += 1
+                try:
+                    res = await op
+                except BaseException:
+                    if op.state == OP_IDLE and not op.done:
+                        self.apart_ops -= 1  # never submitted
+                    raise
+                self.apart_ops -= 1
+                self.ended()
+        if res < 0:
+            raise OSError(-res, os.strerror(-res))
+        return res
