@@ -84,6 +84,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             raise ValueError(f"busy_poll is seconds to poll before sleeping, from 0 to 1, not {busy_poll!r}")
         name, engine_class = choose_engine(engine)
         base_events.BaseEventLoop.__init__(self)
+        self._closed = True  # still
         self._engine_name = name
         self._set_up(engine_class, {"entries": entries, "busy_poll": busy_poll})
         self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -92,6 +93,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._unix_server_sockets: dict[socket.socket, int] = {}
         self._readers = Readers(self)
         self._signals = Signals(self)
+        self._closed = False
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed() else "running" if self.is_running() else "stopped"

@@ -109,6 +109,29 @@ def test_the_parent_goes_on_when_the_child(engine: str, program: Program, child:
     assert program(code).stdout == "the parent is fine\n"
 
 
+def test_a_loop_never_run_before_the_fork_is_run_by_both(engine: str, program: Program) -> None:
+    code = f"""{BEGIN}
+fresh = uringloop.new_event_loop()
+ours, theirs = socket.socketpair()
+seen = []
+fresh.add_reader(ours, lambda: (seen.append(ours.recv(1)), fresh.stop()))
+theirs.send(b"xy")
+
+def child():
+    fresh.run_forever()
+    fresh.remove_reader(ours)
+    fresh.run_until_complete(use())
+    fresh.run_until_complete(fresh.shutdown_default_executor())
+    fresh.close()
+
+in_child(child)
+fresh.run_forever()
+assert seen == [b"y"], seen
+fresh.close()
+{END}"""
+    assert program(code).stdout == "the parent is fine\n"
+
+
 def test_the_child_of_a_running_loop_makes_its_own(engine: str, program: Program) -> None:
     code = f"""{BEGIN}
 def child():

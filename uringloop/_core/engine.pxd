@@ -30,6 +30,7 @@ cdef class Engine:
     cdef int close(self) except -1
     cdef BufferPool buffers(self)
     cdef long system_calls(self) noexcept
+    cdef void _close_wake_fd(self) noexcept
 
 
 cdef class WakeOp(Op):

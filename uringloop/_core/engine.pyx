@@ -32,6 +32,16 @@ cdef class Engine:
     def __cinit__(self):
         self.wake_fd = -1
 
+    def __dealloc__(self):
+        self._close_wake_fd()  # still open where the making of the rest failed
+
+    cdef void _close_wake_fd(self) noexcept:
+        if self.wake_fd >= 0:
+            c_close(self.wake_fd)
+            self.wake_fd = -1
+            if URINGLOOP_DEBUG:
+                count_freed(COUNT_FD)
+
     cdef int attach(self) except -1:
         """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""
         if self.wake_op is None:
@@ -83,11 +93,7 @@ cdef class Engine:
         self.wake_op = None
         if self.pool is not None:
             self.pool.close()
-        if self.wake_fd >= 0:
-            c_close(self.wake_fd)
-            self.wake_fd = -1
-            if URINGLOOP_DEBUG:
-                count_freed(COUNT_FD)
+        self._close_wake_fd()
         return 0
 
     cdef BufferPool buffers(self):

@@ -46,3 +46,4 @@ cdef class EpollEngine(Engine):
     cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1
     cdef list _advance_all(self, list waiting)
     cdef int _renew(self) except -1
+    cdef void _close_epoll(self) noexcept

@@ -69,8 +69,14 @@ cdef class EpollEngine(Engine):
         self.running = {}
 
     def __dealloc__(self):
+        self._close_epoll()
+
+    cdef void _close_epoll(self) noexcept:
         if self.epoll_fd >= 0:
             c_close(self.epoll_fd)
+            self.epoll_fd = -1
+            if URINGLOOP_DEBUG:
+                count_freed(COUNT_FD)
 
     def __repr__(self):
         return f"<EpollEngine fd={self.epoll_fd} {self.ops.count} waiting, {self.enters} waits>"
@@ -359,11 +365,7 @@ cdef class EpollEngine(Engine):
             return 0
         if self.workers is not None:
             self.workers.shutdown(wait=True)
-        if self.epoll_fd >= 0:
-            c_close(self.epoll_fd)
-            self.epoll_fd = -1
-            if URINGLOOP_DEBUG:
-                count_freed(COUNT_FD)
+        self._close_epoll()
         return Engine.close(self)
 
     cdef long system_calls(self) noexcept:

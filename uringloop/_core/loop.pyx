@@ -37,6 +37,9 @@ cdef str _CONTEXT = "context"
 
 
 cdef class Loop:
+    def __cinit__(self):
+        self._closed = True  # until all of it is there: nothing to close, or to warn of, where a part fails
+
     def _set_up(self, engine_class, dict options):
         """Make the parts. Not __init__: that is BaseEventLoop's, which sets attributes only."""
         self.ready = ReadyQueue()

@@ -23,6 +23,7 @@ cdef class UringEngine(Engine):
 
     cdef int _open(self) except -1
     cdef int _move(self) except -1
+    cdef void _close_ring(self) noexcept
     cdef int _remember(self, uintptr_t entry) except -1
     cdef bint _fill(self) except -1
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1

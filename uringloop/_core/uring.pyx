@@ -54,7 +54,7 @@ cdef class UringEngine(Engine):
 
     def __dealloc__(self):
         # Only an engine that was never closed gets here with a ring: nothing of it is in use any more.
-        ring_close(&self.ring)
+        self._close_ring()
         free(self.backlog)
         free(self.quiet)
         free(self.quiet_at)
@@ -95,10 +95,17 @@ cdef class UringEngine(Engine):
             count_made(COUNT_FD)
         return 0
 
+    cdef void _close_ring(self) noexcept:
+        if self.forked:
+            self.ring.sqes_map = self.ring.cq_map = self.ring.rings_map = NULL  # not mapped in this process
+        if URINGLOOP_DEBUG and self.ring.fd >= 0:
+            count_freed(COUNT_FD)
+        ring_close(&self.ring)
+
     cdef int attach(self) except -1:
         cdef int tid = ur_gettid()
         cdef int err
-        if self.owner_tid and (tid != self.owner_tid or self.forked):
+        if self.forked or self.owner_tid and tid != self.owner_tid:
             self._move()
         if not self.owner_tid:
             err = ring_enable(&self.ring, offer().registered_ring)
@@ -120,13 +127,9 @@ cdef class UringEngine(Engine):
             self._walk()
             if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
                 self._walk()
-        else:
-            self.ring.sqes_map = self.ring.cq_map = self.ring.rings_map = NULL  # not mapped in this process
         if self.pool is not None:
             registered = self.pool.ring_fd >= 0
-        ring_close(&self.ring)
-        if URINGLOOP_DEBUG:
-            count_freed(COUNT_FD)
+        self._close_ring()
         if self.pool is not None:
             self.pool.forget_ring(not self.forked)
         self.forked = 0
@@ -348,14 +351,9 @@ cdef class UringEngine(Engine):
     cdef int close(self) except -1:
         if self.closed:
             return 0
-        if self.forked:
-            self.ring.sqes_map = self.ring.cq_map = self.ring.rings_map = NULL
-            if self.pool is not None:
-                self.pool.forget_ring(False)
-        had_ring = self.ring.fd >= 0
-        ring_close(&self.ring)
-        if had_ring and URINGLOOP_DEBUG:
-            count_freed(COUNT_FD)
+        if self.forked and self.pool is not None:
+            self.pool.forget_ring(False)
+        self._close_ring()
         return Engine.close(self)
 
     cdef long system_calls(self) noexcept:
