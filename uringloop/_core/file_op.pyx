@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from uringloop._core.future_op cimport FutureOp, PHASE_OVER, PHASE_WAITING
 from uringloop._core.kernel cimport (
-    EAGAIN, ECANCELED, EINTR, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
+    ECANCELED, EINTR, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
     IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_OPENAT2, IORING_OP_READ,
     IORING_OP_RENAMEAT, IORING_OP_SPLICE, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_UNLINKAT, IORING_OP_WRITE,
     IOSQE_ASYNC, c_close, int64_t, io_uring_sqe, uint32_t, uint64_t, uintptr_t,
@@ -15,6 +15,9 @@ from uringloop._core.kernel cimport (
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_THREAD
 from uringloop._core.probe cimport offer
+
+cdef extern from "<fcntl.h>" nogil:
+    uint64_t O_NOFOLLOW
 
 
 cdef class OpOwner:
@@ -239,28 +242,11 @@ cdef object make_stat(statx *s):
     )
 
 
-# Attempts that ask nobody: no server, no disk. None where only waiting would tell.
-
-def locate_now(int dir, bytes path, uint64_t flags):
-    """(descriptor of the path, device, mode, size, block size), -errno, or None. The descriptor is the caller's."""
+def stat_now(int dir, bytes path, bint follow):
+    """(device, os.stat_result) of a name that the kernel has in memory, as it has it; else None. Asks nobody."""
     cdef statx found
-    cdef int fd = ur_locate_now(dir, path, flags, &found)
-    if fd == -EAGAIN:
-        return None
+    cdef int fd = ur_locate_now(dir, path, 0 if follow else O_NOFOLLOW, &found)
     if fd < 0:
-        return fd
-    return fd, os.makedev(found.stx_dev_major, found.stx_dev_minor), make_stat(&found)
-
-
-def open_now(int dir, bytes path, uint64_t flags):
-    """A descriptor, -errno, or None."""
-    cdef int fd = ur_open_now(dir, path, flags)
-    return None if fd == -EAGAIN else fd
-
-
-def stat_now(int fd):
-    cdef statx found
-    cdef int res = ur_stat_now(fd, &found)
-    if res < 0:
-        raise OSError(-res, os.strerror(-res))
-    return make_stat(&found)
+        return None
+    c_close(fd)
+    return os.makedev(found.stx_dev_major, found.stx_dev_minor), make_stat(&found)

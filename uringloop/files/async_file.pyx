@@ -4,6 +4,7 @@
 import asyncio
 import os
 
+from uringloop._core.loop cimport Loop
 from uringloop.files.call cimport Call, Callee, make_call
 
 
@@ -18,13 +19,18 @@ cdef class AsyncFile(Callee):
     cdef int bind(self) except -1:
         if self.pending:
             raise RuntimeError("the file is in use on another event loop")
-        Callee.bind(self)
-        self.lock = asyncio.Lock()
-        return 0
+        self.lock = None
+        return Callee.bind(self)
+
+    def bind_to(self, Loop loop):
+        """The running one, of a file that is new."""
+        self.loop = loop
 
     async def in_turn(self, int kind, first, second):
         """Do what may have to wait, after everything that was begun before."""
         self.pending += 1
+        if self.lock is None:
+            self.lock = asyncio.Lock()
         try:
             async with self.lock:
                 while self.current is not None:
@@ -118,7 +124,7 @@ cdef class AsyncFile(Callee):
         return make_call(self, CALL_CLOSE, None, None)
 
     async def __aenter__(self):
-        if self.is_closed:
+        if self.closed:
             raise ValueError("I/O operation on closed file.")
         return self
 

@@ -162,8 +162,10 @@ cdef class Buffered(AsyncFile):
         while got <= left:
             if got < left:
                 res = self.descriptor.read_now(data + got, left - got, self.position + got)
+            elif self.descriptor.local:
+                break  # the size was right a moment ago
             else:
-                res = self.descriptor.read_now(&more, 1, self.position + got)  # has it grown?
+                res = self.descriptor.read_now(&more, 1, self.position + got)
             if res < 0:
                 return self.not_now(res)
             if res == 0:

@@ -6,6 +6,7 @@ from uringloop._core.loop cimport Loop
 cdef class Descriptor:
     # The loop's thread only.
     cdef readonly int fd              # -1 once closed
+    cdef readonly unsigned mode       # what kind of file, and its permissions
     cdef readonly bint seekable
     cdef readonly bint stream         # no offsets: a pipe, a terminal, a socket, a character device
     cdef readonly bint memory         # on a filesystem that is memory: nothing to wait for

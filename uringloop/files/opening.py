@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
-import stat
 import warnings
 from collections.abc import Callable, Generator
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from uringloop._core.file_op import locate_now, open_now, openat2, stat_now
+from uringloop._core.file_op import openat2
 from uringloop.files.byte_file import ByteFile
-from uringloop.files.descriptor import Descriptor
+from uringloop.files.descriptor import Descriptor, open_known
 from uringloop.files.loops import running_loop
-from uringloop.files.mounts import filesystem_kind
 from uringloop.files.text_file import TextFile
 
 AT_FDCWD = -100
@@ -32,6 +29,23 @@ class Mode(NamedTuple):
     writing: bool
     appending: bool
     text: bool
+
+
+class Order(NamedTuple):
+    """Everything that open_file was told, checked."""
+
+    file: Any
+    mode: str
+    asked: Mode
+    how: int
+    size: int
+    text: tuple[str | None, str | None, str | None, bool] | None
+    closefd: bool
+    opener: Callable[[Any, int], int] | None
+    where: int
+    permissions: int
+    direct: bool
+    resolve: int
 
 
 @lru_cache(maxsize=256)
@@ -63,17 +77,17 @@ def parse_mode(mode: str) -> Mode:
 class Opening:
     """What open_file returns: awaited, or entered with `async with`, it is the open file."""
 
-    __slots__ = ("_arguments", "_file")
+    __slots__ = ("_file", "_order")
 
-    def __init__(self, *arguments: Any) -> None:
-        self._arguments = arguments
+    def __init__(self, order: Order) -> None:
+        self._order = order
         self._file: Any = None
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return _open(*self._arguments).__await__()
+        return open_order(self._order).__await__()
 
     async def __aenter__(self) -> Any:
-        self._file = file = await _open(*self._arguments)
+        self._file = file = open_at_once(self._order) or await open_order(self._order)
         return file
 
     def __aexit__(
@@ -133,76 +147,65 @@ def open_file(
     how = asked.flags | flags | (os.O_DIRECT if direct else 0)
     size = 0 if buffering == 0 else buffering if buffering > 1 else BUFFER
     where = AT_FDCWD if dir_fd is None else dir_fd
-    return Opening(file, mode, asked, how, size, text, closefd, opener, where, permissions, direct, resolve)
+    return Opening(Order(file, mode, asked, how, size, text, closefd, opener, where, permissions, direct, resolve))
 
 
-async def _open(
-    file: Any,
-    mode: str,
-    asked: Mode,
-    how: int,
-    size: int,
-    text: Any,
-    closefd: bool,
-    opener: Any,
-    where: int,
-    permissions: int,
-    direct: bool,
-    resolve: int,
-) -> Any:
+def open_at_once(order: Order) -> Any:
+    """The open file, where nothing has to be waited for; else None."""
+    file, asked = order.file, order.asked
+    if asked.writing or order.opener is not None or order.resolve or isinstance(file, int):
+        return None
     loop = running_loop()
-    if opener is not None:
-        fd = await loop.run_in_executor(None, opener, file, how)
+    fd = open_known(order.where, encoded(file), order.how)
+    if fd is None:
+        return None
+    opened = ByteFile(described(fd, order), asked.name, order.size, True, False, False, 0)
+    opened.bind_to(loop)
+    return opened if order.text is None else TextFile(opened, order.mode, *order.text)
+
+
+async def open_order(order: Order) -> Any:
+    opened = open_at_once(order)
+    if opened is not None:
+        return opened
+    loop = running_loop()
+    file, asked, how = order.file, order.asked, order.how
+    if order.opener is not None:
+        fd = await loop.run_in_executor(None, order.opener, file, how)
         if fd < 0:
             raise ValueError(f"opener returned {fd}")
         os.set_inheritable(fd, False)
     elif isinstance(file, int):
         fd = file
     else:
-        path = os.fsencode(file)
-        if b"\0" in path:
-            raise ValueError("embedded null byte")
-        fd = None
-        if not asked.writing and not resolve:
-            fd = open_known(where, path, how)
-            if fd is not None and fd < 0:
-                raise OSError(-fd, os.strerror(-fd), file)
-        if fd is None:
-            fd = await openat2(loop, where, path, how, permissions if how & os.O_CREAT else 0, resolve, True, (file,))
-    descriptor = None
+        permissions = order.permissions if how & os.O_CREAT else 0
+        fd = await openat2(
+            loop, order.where, encoded(file), how, permissions, order.resolve, True, (file,)
+        )
+    descriptor = described(fd, order)
+    if order.size and asked.reading and asked.writing and not descriptor.seekable:
+        raise io.UnsupportedOperation("File or stream is not seekable.")
+    position = os.lseek(fd, 0, os.SEEK_CUR) if descriptor.seekable and isinstance(file, int) else 0
+    opened = ByteFile(
+        descriptor, asked.name, order.size, asked.reading, asked.writing, asked.appending, position
+    )
+    if descriptor.seekable and asked.appending:
+        await opened.seek(0, os.SEEK_END)
+    return opened if order.text is None else TextFile(opened, order.mode, *order.text)
+
+
+def encoded(file: str | bytes) -> bytes:
+    path = os.fsencode(file)
+    if b"\0" in path:
+        raise ValueError("embedded null byte")
+    return path
+
+
+def described(fd: int, order: Order) -> Descriptor:
+    """Who owns the descriptor from now on; of one that is no file's, nobody."""
     try:
-        found = stat_now(fd)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file)
-        descriptor = Descriptor(fd, found, file, closefd, filesystem_kind(found.st_dev), direct)
-        return await make_file(descriptor, mode, asked, size, text)
+        return Descriptor(fd, order.file, order.closefd, order.direct)
     except BaseException:
-        if descriptor is None and closefd and not isinstance(file, int):
+        if not isinstance(order.file, int):
             os.close(fd)
         raise
-
-
-async def make_file(descriptor: Descriptor, mode: str, asked: Mode, size: int, text: Any) -> Any:
-    """The object for an open descriptor, at its position."""
-    position = 0
-    if size and asked.reading and asked.writing and not descriptor.seekable:
-        raise io.UnsupportedOperation("File or stream is not seekable.")
-    if descriptor.seekable and isinstance(descriptor.name, int):
-        position = os.lseek(descriptor.fd, 0, os.SEEK_CUR)
-    file = ByteFile(descriptor, asked.name, size, asked.reading, asked.writing, asked.appending, position)
-    if descriptor.seekable and asked.appending:
-        await file.seek(0, os.SEEK_END)
-    return file if text is None else TextFile(file, mode, *text)
-
-
-def open_known(where: int, path: bytes, how: int) -> int | None:
-    """Open for reading in the loop's own thread, where all there is to do is in the kernel's memory: names it knows,
-    leading to a regular file of a filesystem that asks nobody else. A descriptor, -errno, or None."""
-    located = locate_now(where, path, how & os.O_NOFOLLOW)
-    if located is None or isinstance(located, int):
-        return None  # that it does not exist is the filesystem's to say, when it may be a remote one
-    place, device, found = located
-    os.close(place)
-    if not stat.S_ISREG(found.st_mode) or not filesystem_kind(device):
-        return None
-    return open_now(where, path, how)

@@ -93,11 +93,6 @@ cdef class TextFile(AsyncFile):
     def seekable(self):
         return self.buffer.descriptor.seekable
 
-    async def __aenter__(self):
-        if self.buffer.is_closed:
-            raise ValueError("I/O operation on closed file.")
-        return self
-
     # At once, or in turn
 
     cdef object begin(self, Call call):
