@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
+from compat.pip import pip
 from compat.runner import ROOT
 
 FOLDER = ROOT / "build" / "compat" / "archives"
@@ -33,24 +33,15 @@ def fetch(name: str, version: str) -> Path:
             return target
         with tempfile.TemporaryDirectory(dir=FOLDER) as work:
             print(f"fetching the source archive of {name} {version}", file=sys.stderr)
-            subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "pip",
-                    "download",
-                    "--quiet",
-                    "--no-deps",
-                    "--no-binary",
-                    ":all:",
-                    "--only-binary",
-                    "setuptools,cython,wheel,hatchling,flit-core",
-                    "--dest",
-                    work,
-                    f"{name}=={version}",
-                ],
-                check=True,
-                stdout=sys.stderr,
+            pip(
+                sys.executable,
+                "download",
+                "--no-deps",
+                "--no-binary",
+                name,
+                "--dest",
+                work,
+                f"{name}=={version}",
             )
             archive = next(Path(work).glob("*.tar.gz"))
             _extract(archive, Path(work) / "unpacked")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import subprocess
 import sys
 import sysconfig
 import venv
 from pathlib import Path
 
+from compat.pip import pip
 from compat.runner import ROOT
 
 FOLDER = ROOT / "build" / "compat"
@@ -31,8 +31,6 @@ def python(name: str, requirements: tuple[str, ...]) -> Path:
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != pins:
             print(f"making an environment for {name}: {' '.join(requirements)}", file=sys.stderr)
             venv.EnvBuilder(clear=True, with_pip=True, symlinks=True).create(folder)
-            subprocess.run(
-                [interpreter, "-m", "pip", "install", "--quiet", *requirements], check=True, stdout=sys.stderr
-            )
+            pip(interpreter, "install", *requirements)
             stamp.write_text(pins, encoding="utf-8")
     return interpreter
