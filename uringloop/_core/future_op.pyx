@@ -5,7 +5,7 @@
 # arrived is taken only in the step that also returns it, so cancelling at any moment loses nothing.
 import os
 import warnings
-from asyncio import futures
+from asyncio import exceptions, futures
 
 from cpython.object cimport PyObject
 
@@ -212,7 +212,7 @@ cdef int forgive_settled(object future) except -1:
     """set_result failed: no error if the future was cancelled, which the task will learn when it runs."""
     try:
         raised()
-    except futures.InvalidStateError:
+    except exceptions.InvalidStateError:
         pass
     return 0
 

@@ -16,7 +16,7 @@ from uringloop._core.address cimport address_from_raw, address_is_known, raw_fro
 from uringloop._core.future_op cimport PHASE_NEW, WAIT, ReadyOp
 from uringloop._core.kernel cimport (
     EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_recv,
-    c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint8_t, uint32_t,
+    c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint32_t, uintptr_t,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE
@@ -50,12 +50,13 @@ cdef enum:
     LARGE = 16384          # ... unless the last receive was this large: then the copy would cost more
     HINTED = 65536         # descriptors we keep hints for
 
-# What the last receive from each descriptor suggests about the next. Only ever a matter of speed, so a number
-# that is meanwhile another socket's does no harm; shared by all loops.
+# What the last receive from each descriptor suggests about the next: the socket object's address, and in its
+# free low bits the hint. Only ever a matter of speed, so another object at the same address does no harm.
 cdef enum:
     HINT_DRAINED = 1       # it got less than it asked for: there is nothing left to try for
     HINT_LARGE = 2
-cdef uint8_t hints[HINTED]
+    HINTS = 3
+cdef uintptr_t hints[HINTED]
 
 cdef bytes _EMPTY = b""
 cdef object _Socket = socket.socket
@@ -114,14 +115,14 @@ cdef class SockRecv(SockOp):
     cdef object act(self):
         cdef char scratch[SCRATCH]
         cdef ssize_t got
-        cdef uint8_t hint = hints[self.fd] if 0 <= self.fd < HINTED else 0
+        cdef uintptr_t hint = hint_for(self.fd, self.sock)
         if self.res == 0:
             # Not waited for readiness yet.
             self.size = self.wanted_size
             if self.size < 0:
                 return self.sock.recv(self.wanted_size)  # raises what it should
             if hint & HINT_DRAINED:
-                hints[self.fd] = hint & ~<uint8_t> HINT_DRAINED
+                hints[self.fd] &= ~<uintptr_t> HINT_DRAINED
                 return WAIT
         if self.size == 0:
             return b""
@@ -130,7 +131,7 @@ cdef class SockRecv(SockOp):
         while True:
             got = c_recv(self.fd, scratch, self.size, MSG_DONTWAIT)
             if got >= 0:
-                give_hint(self.fd, got, self.size)
+                give_hint(self.fd, self.sock, got, self.size)
                 return PyBytes_FromStringAndSize(scratch, got)
             if self.unless_blocked(errno):
                 return WAIT
@@ -142,15 +143,21 @@ cdef class SockRecv(SockOp):
         while True:
             data = receive_bytes(self.fd, self.size, MSG_DONTWAIT, &got)
             if data is not None:
-                give_hint(self.fd, got, self.size)
+                give_hint(self.fd, self.sock, got, self.size)
                 return data
             if self.unless_blocked(errno):
                 return WAIT
 
 
-cdef inline void give_hint(int fd, Py_ssize_t got, Py_ssize_t size) noexcept:
+cdef inline uintptr_t hint_for(int fd, object sock) noexcept:
+    cdef uintptr_t hint = hints[fd] if 0 <= fd < HINTED else 0
+    return hint & HINTS if hint & ~<uintptr_t> HINTS == <uintptr_t> <PyObject *> sock else 0
+
+
+cdef inline void give_hint(int fd, object sock, Py_ssize_t got, Py_ssize_t size) noexcept:
     if fd < HINTED:
-        hints[fd] = (HINT_DRAINED if 0 < got < size else 0) | (HINT_LARGE if got >= LARGE else 0)
+        hints[fd] = <uintptr_t> <PyObject *> sock | (HINT_DRAINED if 0 < got < size else 0) | (
+            HINT_LARGE if got >= LARGE else 0)
 
 
 cdef class SockRecvInto(SockOp):
