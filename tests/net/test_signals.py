@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -308,21 +308,53 @@ def test_closing_the_loop_removes_its_handlers(new_loop: Callable[..., Any]) -> 
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_somebody_elses_wakeup_descriptor_is_left_alone(loop: Any, engine: str) -> None:
-    import socket
-
-    if engine == "asyncio":
-        pytest.skip("stock asyncio leaves it alone by never using it without a handler")
+@pytest.mark.engines("uring", "epoll", "fake")
+def test_somebody_elses_wakeup_descriptor_is_left_alone(loop: Any) -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
-    with ours, theirs, warnings.catch_warnings():
+    loop.add_signal_handler(signal.SIGUSR2, print)
+    loop.remove_signal_handler(signal.SIGUSR2)
+    with ours, theirs:
         signal.set_wakeup_fd(theirs.fileno())
         signal.signal(signal.SIGUSR1, lambda number, frame: loop.call_soon_threadsafe(loop.stop))
         loop.call_soon(send)
         loop.run_forever()
         assert ours.recv(10) == bytes([signal.SIGUSR1])
+        loop.close()
         assert signal.set_wakeup_fd(-1) == theirs.fileno()
+
+
+@pytest.mark.engines("uring", "epoll", "fake")
+def test_the_signals_of_a_forked_child_are_not_told_to_the_parents_loop(
+    engine: str, program: Callable[..., Any]
+) -> None:
+    code = """
+import os, signal, uringloop
+loop = uringloop.new_event_loop()
+seen = []
+loop.add_signal_handler(signal.SIGUSR1, seen.append, "of the child")
+loop.call_soon(loop.stop)
+loop.run_forever()
+pid = os.fork()
+if pid == 0:
+    os.kill(os.getpid(), signal.SIGUSR1)
+    loop.add_signal_handler(signal.SIGUSR1, lambda: (seen.append("of its own"), loop.stop()))
+    os.kill(os.getpid(), signal.SIGUSR1)
+    loop.run_forever()
+    loop.close()
+    os._exit(0 if seen == ["of its own"] else 1)
+assert os.waitpid(pid, 0)[1] == 0
+for _ in range(30):
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+assert seen == [], seen
+loop.add_signal_handler(signal.SIGUSR1, loop.stop)
+os.kill(os.getpid(), signal.SIGUSR1)
+loop.run_forever()
+loop.close()
+"""
+    program(code)
 
 
 def test_two_loops_one_after_the_other_get_their_signals(new_loop: Callable[..., Any]) -> None:

@@ -18,6 +18,7 @@ cdef class UringEngine(Engine):
     cdef PyObject **quiet           # operations of the entries published last that end without a completion
     cdef unsigned *quiet_at         # ... and the position of each in the submission queue
     cdef Py_ssize_t quiet_count
+    cdef readonly long overflows    # times completions had to be fetched from where the kernel parked them
     cdef int64_t busy_poll_ns
     cdef bint spins_pay
 

@@ -279,6 +279,7 @@ cdef class UringEngine(Engine):
         self._walk()
         while ur_load_relaxed(self.ring.sq_flags) & IORING_SQ_CQ_OVERFLOW:
             # Completions the queue had no room for are parked in the kernel: entering moves them here.
+            self.overflows += 1
             with nogil:
                 ret = ring_enter(&self.ring, 0, 0)
             self._walk()

@@ -7,9 +7,11 @@ and one that arrives just before the loop goes to sleep is not missed."""
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import threading
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,8 @@ class Signals:
         self._loop = loop
         self._handlers: dict[int, Handle] = {}
         self._pair: tuple[socket.socket, socket.socket] | None = None
+        self._inherited = False  # the pair is a parent process's
+        _living.add(self)
 
     def add(self, signum: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         if asyncio.iscoroutine(callback) or asyncio.iscoroutinefunction(callback):
@@ -76,23 +80,39 @@ class Signals:
 
     def _listen(self) -> None:
         """Make the interpreter write to our socket pair; ValueError outside the main thread."""
+        if self._inherited:
+            self._drop_pair()
+        made = self._pair is None
         if self._pair is None:
-            inner, outer = socket.socketpair()
+            inner, outer = self._pair = socket.socketpair()
             inner.setblocking(False)
             outer.setblocking(False)
-            self._pair = inner, outer
         try:
             signal.set_wakeup_fd(self._pair[1].fileno())
         except ValueError:
-            self.close()
+            if made:
+                self._drop_pair()
             raise
-        self._loop._add_reader(self._pair[0].fileno(), self._arrived)
+        if made:
+            self._loop._add_reader(self._pair[0].fileno(), self._arrived)
+
+    def _drop_pair(self) -> None:
+        self._inherited = False
+        if self._pair is None:
+            return
+        pair, self._pair = self._pair, None
+        if not self._loop.is_closed():
+            self._loop._remove_reader(pair[0].fileno())
+        for end in pair:
+            end.close()
 
     def _hush(self) -> None:
         if self._pair is None:
             return
         try:
-            signal.set_wakeup_fd(-1)
+            listening = signal.set_wakeup_fd(-1)
+            if listening != self._pair[1].fileno():
+                signal.set_wakeup_fd(listening)  # somebody else's
         except (ValueError, OSError):
             pass  # another thread now, or the interpreter is going down
 
@@ -132,8 +152,25 @@ class Signals:
             self.remove(signum)
         if self._pair is not None:
             self._hush()
-            pair, self._pair = self._pair, None
-            if not self._loop.is_closed():
-                self._loop._remove_reader(pair[0].fileno())
-            for end in pair:
-                end.close()
+        self._drop_pair()
+
+
+_living: weakref.WeakSet[Signals] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    """The pairs are shared with the parent: a signal of the child must not be told to the parent's loop."""
+    try:
+        listening = signal.set_wakeup_fd(-1)
+    except ValueError:
+        return
+    for signals in list(_living):
+        if signals._pair is not None:
+            signals._inherited = True
+            if signals._pair[1].fileno() == listening:
+                listening = -1
+    if listening != -1:
+        signal.set_wakeup_fd(listening)
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
