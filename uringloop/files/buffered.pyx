@@ -187,7 +187,7 @@ cdef class Buffered(AsyncFile):
                 return PENDING
             if self.raw:
                 return self.read_once_now(size)
-            res = self.refill_now(0)
+            res = self.refill_now(size)
             if res < 0:
                 return self.not_now(res)
         if size < 0:

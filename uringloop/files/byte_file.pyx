@@ -176,7 +176,6 @@ cdef class ByteFile(Transfers):
         if kind == CALL_WRITE:
             return await self.wait_write(first)
         if kind == CALL_WRITELINES:
-            self.check(True)
             for line in first:
                 if self.write_now(line) is PENDING:
                     await self.wait_write(line)
@@ -269,7 +268,7 @@ cdef class ByteFile(Transfers):
         if self.out_end:
             await self.wait_flush()
         if self.end == self.start:
-            await self.refill(0)
+            await self.refill(size)
         if size < 0:
             size = self.end - self.start
         return self.take(min(size, self.end - self.start))
@@ -308,7 +307,7 @@ cdef class ByteFile(Transfers):
                 return lines
             lines.append(line)
             total += len(line)
-            if 0 < hint <= total:
+            if 0 < hint < total:
                 return lines
 
     async def wait_into(self, target):

@@ -289,7 +289,7 @@ cdef class TextFile(AsyncFile):
                 return lines
             lines.append(line)
             total += len(line)
-            if 0 < hint <= total:
+            if 0 < hint < total:
                 return lines
 
     # Writing
@@ -381,6 +381,7 @@ cdef class TextFile(AsyncFile):
         self.begin_at(cookie.position)
         if self.decoder is not None and (offset or cookie.skip):
             self.decoder.setstate((b"", cookie.flags))
+            self.flags, self.fed, self.last = cookie.flags, b"", b""
             if cookie.skip:
                 chunk = await self.buffer.in_turn(CALL_READ, cookie.feed, None)
                 self.flags, self.fed, self.last = cookie.flags, chunk, chunk
