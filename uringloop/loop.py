@@ -145,9 +145,17 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._readers.add(descriptor(fd), True, callback, args)
 
     def remove_reader(self, fd: Any) -> bool:
-        return not self._closed and self._readers.remove(descriptor(fd), False)
+        self._ensure_fd_no_transport(fd)
+        return self._remove_reader(fd)
 
     def remove_writer(self, fd: Any) -> bool:
+        self._ensure_fd_no_transport(fd)
+        return self._remove_writer(fd)
+
+    def _remove_reader(self, fd: Any) -> bool:
+        return not self._closed and self._readers.remove(descriptor(fd), False)
+
+    def _remove_writer(self, fd: Any) -> bool:
         return not self._closed and self._readers.remove(descriptor(fd), True)
 
     def _add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> Handle:
@@ -157,12 +165,6 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     def _add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> Handle:
         self._check_closed()
         return self._readers.add(descriptor(fd), True, callback, args)
-
-    def _remove_reader(self, fd: Any) -> bool:
-        return self.remove_reader(fd)
-
-    def _remove_writer(self, fd: Any) -> bool:
-        return self.remove_writer(fd)
 
     # Stream transports and servers
 
@@ -222,7 +224,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         context: Any = None,
     ) -> None:
         timeouts = (ssl_handshake_timeout, ssl_shutdown_timeout)
-        self._listeners[sock.fileno()] = Listener(
+        self._listeners[descriptor(sock)] = Listener(
             self, protocol_factory, sock, sslcontext, server, timeouts, context
         )
 

@@ -95,6 +95,9 @@ cdef class AcceptOp(Op):
             self._end(loop)
         return 0
 
+    cdef object culprit(self):
+        return self.listener
+
     cdef int _end(self, object loop) except -1:
         cdef int error = self.error
         self.error = 0

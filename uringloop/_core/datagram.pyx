@@ -3,7 +3,7 @@
 # delivered leave together, all other sends at once. An error of a socket call is told to the protocol and never
 # closes the transport. Owns what could not be sent yet.
 import os
-from asyncio import constants, futures, transports
+from asyncio import constants, futures
 from asyncio.log import logger
 from collections import deque
 
@@ -22,6 +22,7 @@ from uringloop._core.kernel cimport (
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.transport cimport Transport
+from uringloop._core.transport import DatagramInterface
 
 cdef extern from "Python.h":
     PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
@@ -110,7 +111,7 @@ cdef DatagramPoll make_poll(DatagramTransport transport, uint32_t events):
 
 
 cdef class DatagramTransport(Transport):
-    _interface = transports.DatagramTransport
+    _interface = DatagramInterface
 
     def __dealloc__(self):
         cdef int i

@@ -82,6 +82,9 @@ cdef class Handle(Runnable):
             self.let_go()
         return 0
 
+    cdef object culprit(self):
+        return self
+
     cdef void let_go(self) noexcept:
         """Refer to nothing any more: the collector does not see this object (guard.h), so somebody's handle of a
         callback that has run must not be part of a cycle. Nothing to do where the handle is dropped next."""

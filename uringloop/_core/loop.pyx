@@ -12,7 +12,6 @@ from cpython.ref cimport Py_DECREF
 
 from asyncio import base_events, format_helpers, futures, tasks
 from asyncio.events import _get_running_loop as _running_loop
-from asyncio.log import logger
 
 from uringloop._core.engine cimport Engine
 from uringloop._core.handle cimport Handle, TimerHandle, make_handle, make_timer_handle, trim_free_handles
@@ -112,15 +111,16 @@ cdef class Loop:
         """Debug mode: name the callback that holds the loop up."""
         cdef int64_t start = ur_now_ns()
         cdef double took
-        self._current_handle = node if isinstance(node, Handle) else None
+        cdef object culprit = node.culprit()
+        self._current_handle = culprit if isinstance(culprit, Handle) else None
         try:
             node.run(self)
         finally:
             self._current_handle = None
         took = (ur_now_ns() - start) / 1e9
-        if took >= self.slow_callback_duration:
-            what = base_events._format_handle(node) if isinstance(node, Handle) else repr(node)
-            logger.warning("Executing %s took %.3f seconds", what, took)
+        if took >= self.slow_callback_duration and culprit is not None:
+            what = base_events._format_handle(culprit)
+            base_events.logger.warning("Executing %s took %.3f seconds", what, took)
         return 0
 
     cdef int check(self) except -1:
@@ -265,6 +265,9 @@ cdef object _call_soon(object self, PyObject **args, Py_ssize_t nargs, PyObject 
     handle = make_handle(<object> args[0], args + 1, nargs - 1, _context(args, nargs, kwnames, "call_soon"))
     if loop._debug:
         _debug_source(loop, handle)
+    if loop.inbox.waiting.head is not NULL:
+        # Another thread was first: what it handed in before runs before.
+        loop.inbox.take(loop.ready)
     ready_push(loop.ready, handle)
     return handle
 

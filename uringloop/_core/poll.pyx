@@ -64,5 +64,8 @@ cdef class PollOp(Op):
                 self.engine.submit(self)
         return 0
 
+    cdef object culprit(self):
+        return self.handle
+
     cdef str describe(self):
         return f"PollOp {'writer' if self.events == <uint32_t> POLLOUT else 'reader'} {self.handle!r}"

@@ -8,6 +8,7 @@ cdef class Runnable:
     cdef bint queued
 
     cdef int run(self, object loop) except -1
+    cdef object culprit(self)
     cdef void dropped(self) noexcept
 
 

@@ -13,6 +13,10 @@ cdef class Runnable:
         """What becoming ready leads to. -1 only for what must leave run_forever (SystemExit, KeyboardInterrupt)."""
         raise NotImplementedError
 
+    cdef object culprit(self):
+        """Debug mode: what of the user's `run` is about to call, None for nothing."""
+        return None
+
     cdef void dropped(self) noexcept:
         """Its queue was thrown away, for its loop is closing: it will not run."""
 

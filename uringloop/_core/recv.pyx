@@ -194,5 +194,8 @@ cdef class RecvOp(Op):
             return transport.io_failed(-result, "Fatal read error on socket transport")
         return 0
 
+    cdef object culprit(self):
+        return None if self.transport is None else self.transport._protocol
+
     cdef str describe(self):
         return f"RecvOp {'multishot oneshot poll'.split()[self.mode]}"

@@ -4,7 +4,8 @@
 #
 # The first send is quiet: told not to wait (MSG_DONTWAIT) and to go all the way (MSG_WAITALL), it ends inside the
 # enter that submits it and posts a completion only if it could not send all. So the usual answer to a request
-# costs neither a system call nor a completion of its own, and does not end the sleep it was submitted with.
+# costs neither a system call nor a completion of its own, and does not end the sleep it was submitted with. Where
+# something waits for the end of the send (a paused writer, closing) it is not quiet: nobody would tell.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -147,19 +148,22 @@ cdef class SendOp(Op):
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         cdef uint32_t flags = MSG_NOSIGNAL
+        cdef int pieces
         self.quiet = False
         if self.size == 0:
             sqe.opcode = IORING_OP_NOP  # all of it left meanwhile, by try_now
             self.handed = 0
             return
         sqe.fd = self.fd
+        pieces = self._pieces()
         if self.blocked:
             sqe.ioprio = IORING_RECVSEND_POLL_FIRST
-        elif offer().quiet_send:
+        elif offer().quiet_send and self.handed == self.size \
+                and self.transport is not None and not self.transport.awaits_send():
             self.quiet = True
             flags |= MSG_DONTWAIT | MSG_WAITALL
         sqe.msg_flags = flags
-        if self._pieces() == 1:
+        if pieces == 1:
             sqe.opcode = IORING_OP_SEND
             sqe.addr = <uint64_t> <uintptr_t> (PyBytes_AS_STRING(self.head) + self.offset)
             sqe.len = <uint32_t> self.handed
@@ -185,7 +189,7 @@ cdef class SendOp(Op):
 
     cdef bint done_quietly(self) noexcept:
         self._sent(self.handed)
-        return self.transport is not None and self.transport.after_send()
+        return self.transport is not None and self.transport.awaits_send()
 
     cdef int run(self, object loop) except -1:
         cdef Transport transport = self.transport

@@ -214,12 +214,8 @@ cdef class StreamTransport(Transport):
         if self.send is not None:
             self.send.drop()
 
-    cdef bint after_send(self) noexcept:
-        if self.send.size:
-            return True  # a message of many pieces, of which the first are sent
-        if self._eof and not self.closing:
-            c_shutdown(self.fd, SHUT_WR)
-        return self.closing or self.writing_paused or self.empty_waiter is not None
+    cdef bint awaits_send(self) noexcept:
+        return self.closing or self.writing_paused or self._eof or self.empty_waiter is not None
 
     cdef int sent(self) except -1:
         """After a send: resume the writer, or finish what waited for the queue to be empty."""

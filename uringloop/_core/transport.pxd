@@ -27,7 +27,7 @@ cdef class Transport:
     cdef int held_arrived(self, bytes data) except -1
     cdef int eof_arrived(self) except -1
     cdef bint wants_data(self) noexcept
-    cdef bint after_send(self) noexcept
+    cdef bint awaits_send(self) noexcept
     cdef int sent(self) except -1
     cdef Py_ssize_t unsent(self) noexcept
     cdef void drop_unsent(self) noexcept

@@ -39,6 +39,15 @@ cdef extern from *:
 cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
 
 
+
+class StreamInterface(transports._FlowControlMixin, transports.Transport):
+    """What a stream transport says it is."""
+
+
+class DatagramInterface(transports._FlowControlMixin, transports.Transport, transports.DatagramTransport):
+    """What a datagram transport says it is: asyncio's is a Transport too."""
+
+
 cdef class Transport:
     def __cinit__(self):
         self.fd = -1
@@ -58,7 +67,7 @@ cdef class Transport:
             self._leave_server()
 
     # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
-    _interface = transports.Transport
+    _interface = StreamInterface
 
     @property
     def __class__(self):
@@ -183,6 +192,10 @@ cdef class Transport:
         self.high, self.low = high, low
         if self.unsent() > self.high:
             self.pause_writer()
+
+    @property
+    def _protocol_paused(self):
+        return self.writing_paused
 
     cdef int pause_writer(self) except -1:
         if self.writing_paused:
@@ -322,8 +335,8 @@ cdef class Transport:
     cdef bint wants_data(self) noexcept:
         return not self.closing
 
-    cdef bint after_send(self) noexcept:
-        """All that was handed to the kernel is sent. True when `sent` has to be run for it."""
+    cdef bint awaits_send(self) noexcept:
+        """Must `sent` be run when all that was handed to the kernel is sent?"""
         return False
 
     cdef int sent(self) except -1:

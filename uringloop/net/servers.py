@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from uringloop._core.accept import AcceptOp
 from uringloop._core.stream import accept_stream_transport
+from uringloop.net.readers import descriptor
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
@@ -43,7 +44,7 @@ class Listener:
         self._server = server
         self._timeouts = timeouts
         self._context = context or contextvars.copy_context()
-        self._accept = AcceptOp(loop, sock.fileno(), self)
+        self._accept = AcceptOp(loop, descriptor(sock), self)
         self._accept.start()
 
     def stop(self) -> None:
