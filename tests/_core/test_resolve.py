@@ -11,12 +11,50 @@ from typing import Any
 import pytest
 
 HOSTS: list[Any] = [
-    *("127.0.0.1", "0.0.0.0", "255.255.255.255", "10.1.2.3", "1.2.3", "127.1", "010.0.0.1", "1.2.3.4 ", "0x7f.0.0.1"),
-    *("::1", "::", "2001:DB8::0001", "::ffff:1.2.3.4", "fe80::1%lo", "fe80::1", "1::2::3", "", None, b"127.0.0.1"),
+    *(
+        "127.0.0.1",
+        "0.0.0.0",
+        "255.255.255.255",
+        "10.1.2.3",
+        "1.2.3",
+        "127.1",
+        "010.0.0.1",
+        "1.2.3.4 ",
+        "0x7f.0.0.1",
+    ),
+    *(
+        "::1",
+        "::",
+        "2001:DB8::0001",
+        "::ffff:1.2.3.4",
+        "fe80::1%lo",
+        "fe80::1",
+        "1::2::3",
+        "",
+        None,
+        b"127.0.0.1",
+    ),
     "127.0.0.1\0x",
 ]
 PORTS: list[Any] = [
-    *(0, 80, 65535, "80", "080", "0", "00080", "http", "ftp", "no such service", "", "-1", "+1", " 80", b"80", None),
+    *(
+        0,
+        80,
+        65535,
+        "80",
+        "080",
+        "0",
+        "00080",
+        "http",
+        "ftp",
+        "no such service",
+        "",
+        "-1",
+        "+1",
+        " 80",
+        b"80",
+        None,
+    ),
     *(True, "99999", "٣"),
 ]
 KINDS = [0, socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, 99]
@@ -46,7 +84,9 @@ def same(loop: asyncio.AbstractEventLoop) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=repr)
-def test_every_host_and_port_is_resolved_as_by_the_socket_module(same: Callable[..., None], host: Any) -> None:
+def test_every_host_and_port_is_resolved_as_by_the_socket_module(
+    same: Callable[..., None], host: Any
+) -> None:
     for port in PORTS:
         if host in ("1.2.3.4 ", "127.0.0.1\0x", "1::2::3") and port != 80:
             continue  # a resolver may be asked, at length
@@ -67,7 +107,14 @@ def test_every_combination_of_kinds_is_resolved_as_by_the_socket_module(
 @pytest.mark.parametrize(
     "flags",
     [
-        *(0, socket.AI_PASSIVE, socket.AI_NUMERICSERV, socket.AI_CANONNAME, socket.AI_ADDRCONFIG, socket.AI_ALL),
+        *(
+            0,
+            socket.AI_PASSIVE,
+            socket.AI_NUMERICSERV,
+            socket.AI_CANONNAME,
+            socket.AI_ADDRCONFIG,
+            socket.AI_ALL,
+        ),
         *(socket.AI_V4MAPPED, socket.AI_PASSIVE | socket.AI_CANONNAME, 1 << 20),
     ],
 )
@@ -104,8 +151,12 @@ def test_a_replaced_socket_getaddrinfo_is_the_one_that_is_asked(
     assert loop.run_until_complete(loop.getaddrinfo("127.0.0.1", 80)) == ["replaced"]
 
 
-@pytest.mark.parametrize("flags", [0, socket.NI_NUMERICHOST, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV, 1 << 20])
-@pytest.mark.parametrize("address", [("127.0.0.1", 80), ("::1", 80, 0, 0), ("fe80::1", 1, 0, 1), ("name", 1), 5])
+@pytest.mark.parametrize(
+    "flags", [0, socket.NI_NUMERICHOST, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV, 1 << 20]
+)
+@pytest.mark.parametrize(
+    "address", [("127.0.0.1", 80), ("::1", 80, 0, 0), ("fe80::1", 1, 0, 1), ("name", 1), 5]
+)
 def test_getnameinfo_answers_as_the_socket_module(
     loop: asyncio.AbstractEventLoop, address: Any, flags: int
 ) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-
 Pair = tuple[socket.socket, socket.socket]
 
 
@@ -61,9 +60,7 @@ def test_receives_what_is_there_at_once_and_what_comes_later(
 
 
 @pytest.mark.contract
-def test_what_can_finish_at_once_does_not_suspend(
-    loop: asyncio.AbstractEventLoop, pair: Pair
-) -> None:
+def test_what_can_finish_at_once_does_not_suspend(loop: asyncio.AbstractEventLoop, pair: Pair) -> None:
     left, right = pair
     right.send(b"x")
     buffer = bytearray(1)
@@ -153,9 +150,16 @@ def test_large_datagrams_wait_until_there_is_room(
     loop: asyncio.AbstractEventLoop, run: Any, tmp_path: Path
 ) -> None:
     """Stock asyncio forgets all but the last."""
+
     async def main() -> None:
-        with bound(socket.AF_UNIX, str(tmp_path / "a")) as left, bound(socket.AF_UNIX, str(tmp_path / "b")) as right:
-            sent = [loop.create_task(loop.sock_sendto(left, b"x" * 50_000, right.getsockname())) for _ in range(30)]
+        with (
+            bound(socket.AF_UNIX, str(tmp_path / "a")) as left,
+            bound(socket.AF_UNIX, str(tmp_path / "b")) as right,
+        ):
+            sent = [
+                loop.create_task(loop.sock_sendto(left, b"x" * 50_000, right.getsockname()))
+                for _ in range(30)
+            ]
             await asyncio.sleep(0.01)
             assert not all(task.done() for task in sent)
             for _ in sent:
@@ -178,7 +182,11 @@ def test_connects_and_accepts(loop: asyncio.AbstractEventLoop, run: Any) -> None
             with accepted:
                 assert address == client.getsockname()
                 assert accepted.gettimeout() == 0 and not accepted.get_inheritable()
-                assert (accepted.family, accepted.type, accepted.proto) == (client.family, client.type, client.proto)
+                assert (accepted.family, accepted.type, accepted.proto) == (
+                    client.family,
+                    client.type,
+                    client.proto,
+                )
                 await loop.sock_sendall(client, b"hello")
                 assert await loop.sock_recv(accepted, 10) == b"hello"
 
@@ -245,6 +253,7 @@ def test_a_refused_connection_says_so(loop: asyncio.AbstractEventLoop, run: Any)
 @pytest.mark.contract
 def test_cancelling_a_receive_loses_nothing(loop: asyncio.AbstractEventLoop, run: Any, pair: Pair) -> None:
     """Whether the data come before the cancel, with it, or after it, and in whichever turn."""
+
     async def main() -> None:
         left, right = pair
         for turns_before in range(4):
@@ -367,7 +376,10 @@ def test_a_reset_is_raised_to_the_waiting_receiver(loop: asyncio.AbstractEventLo
         (lambda loop, sock: loop.sock_sendall(sock, "text"), TypeError),
         (lambda loop, sock: loop.sock_sendall(sock, None), TypeError),
         (lambda loop, sock: loop.sock_sendto(sock, "text", ("127.0.0.1", 1)), TypeError),
-        (lambda loop, sock: loop.sock_sendto(sock, b"", ("127.0.0.1", 65536)), (OverflowError, TypeError, OSError)),
+        (
+            lambda loop, sock: loop.sock_sendto(sock, b"", ("127.0.0.1", 65536)),
+            (OverflowError, TypeError, OSError),
+        ),
         (lambda loop, sock: loop.sock_connect(sock, 5), TypeError),
         (lambda loop, sock: loop.sock_accept(sock), OSError),
     ],
@@ -398,7 +410,11 @@ def test_a_closed_socket_is_a_bad_descriptor(loop: asyncio.AbstractEventLoop, ru
 def every_call(loop: asyncio.AbstractEventLoop, sock: Any) -> list[Any]:
     return [
         *(loop.sock_recv(sock, 1), loop.sock_recv_into(sock, bytearray(1)), loop.sock_recvfrom(sock, 1)),
-        *(loop.sock_recvfrom_into(sock, bytearray(1)), loop.sock_sendall(sock, b""), loop.sock_sendto(sock, b"", "")),
+        *(
+            loop.sock_recvfrom_into(sock, bytearray(1)),
+            loop.sock_sendall(sock, b""),
+            loop.sock_sendto(sock, b"", ""),
+        ),
         *(loop.sock_connect(sock, ""), loop.sock_accept(sock)),
     ]
 
@@ -460,6 +476,7 @@ def test_receivers_of_one_socket_are_all_served(
     loop: asyncio.AbstractEventLoop, run: Any, pair: Pair
 ) -> None:
     """Stock asyncio forgets all but the last."""
+
     async def main() -> None:
         left, right = pair
         receiving = [loop.create_task(loop.sock_recv(left, 1)) for _ in range(10)]
@@ -470,9 +487,7 @@ def test_receivers_of_one_socket_are_all_served(
     run(main())
 
 
-def test_a_pending_call_does_not_keep_a_loop_from_closing(
-    new_loop: Callable[..., Any], pair: Pair
-) -> None:
+def test_a_pending_call_does_not_keep_a_loop_from_closing(new_loop: Callable[..., Any], pair: Pair) -> None:
     loop = new_loop()
     receiving = loop.create_task(loop.sock_recv(pair[0], 1))
     loop.run_until_complete(asyncio.sleep(0))

@@ -1,5 +1,6 @@
-"""Pipes: asyncio's own transports for FIFOs, terminals, character devices and sockets, on our readiness. They run
-per read and per write, but a pipe carries few of either compared with what their other end does."""
+"""Pipes: asyncio's own transports for FIFOs, terminals, character devices and sockets, on our readiness.
+
+They run per read and per write, but those are few and cheap compared with what a pipe's other end does."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sendfile: from a regular file to a socket inside the kernel. asyncio's checks and its fallback (read and send)
-are BaseEventLoop's own."""
+"""Sendfile: from a regular file to a socket inside the kernel. asyncio's checks and its fallback (read and
+send) are BaseEventLoop's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def sock_sendfile_native(
     loop: EventLoop, sock: socket.socket, file: Any, offset: int, count: int | None
 ) -> int:
-    """How many bytes were sent. Afterwards, also when cancelled, the file is positioned behind the last of them."""
+    """How many bytes were sent. Afterwards, also when cancelled, the file is positioned behind the last."""
     try:
         source = file.fileno()
     except (AttributeError, io.UnsupportedOperation):
@@ -59,7 +59,7 @@ async def sock_sendfile_native(
 
 
 def _failure(error: OSError, sent: int, waited: bool) -> Exception:
-    """What asyncio makes of the system call's error: before the first byte, a reason to read and send instead."""
+    """What asyncio makes of the call's error: before the first byte, a reason to read and send instead."""
     if sent == 0:
         return exceptions.SendfileNotAvailableError("os.sendfile call failed")
     if waited and error.errno == errno.ENOTCONN and type(error) is not ConnectionError:

@@ -1,5 +1,5 @@
-"""Subprocesses: asyncio's own transport around subprocess.Popen, and a wait for the process that goes through the
-ring, in whichever thread the loop runs. No child watcher, no signal handler, no thread."""
+"""Subprocesses: asyncio's own transport around subprocess.Popen, and a wait for the process that goes through
+the ring, in whichever thread the loop runs. No child watcher, no signal handler, no thread."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _STATUS_TAKEN = 255
 
 
 def reap(process: subprocess.Popen[bytes]) -> int | None:
-    """The exit status of a process that is said to have ended, None if it has not. Under Popen's own lock, and
-    left in the Popen: `poll()` in another thread, or in a transport's `close()`, may have been faster."""
+    """The exit status of a process that is said to have ended, None if it has not.
+
+    Under Popen's own lock, and left in the Popen: `poll()` in another thread, or in a transport's `close()`,
+    may have been faster."""
     with process._waitpid_lock:  # type: ignore[attr-defined]
         if process.returncode is None:
             try:
