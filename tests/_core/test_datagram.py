@@ -98,11 +98,8 @@ def nobody() -> Any:
         return gone.getsockname()
 
 
-HOSTS = pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-
-
 @pytest.mark.contract
-@HOSTS
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_datagrams_go_to_and_fro(run: Any, host: str) -> None:
     async def main(endpoints: Endpoints) -> None:
         server = await endpoints.make(Echo, local_addr=(host, 0))
