@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from compat import control, expectations, loops, report, venvs, verdict
+from compat import control, expectations, loops, report, services, venvs, verdict
 from compat.catalogue import SUITES
-from compat.runner import Options, Outcome, Results, run_suite
+from compat.runner import Options, Outcome, Results, merged, run_suite
 from compat.suite import Suite
 
 
@@ -37,28 +37,41 @@ def _run(suite_name: str, suite: Suite, arguments: argparse.Namespace) -> verdic
     modes = tuple(mode for mode in ("debug", "tiny") if getattr(arguments, mode))
     known = expectations.load(suite_name, arguments.loop, set(modes))
     modules = [module for module in suite.modules() if not arguments.modules or module in arguments.modules]
-
-    interpreter = str(venvs.python(suite_name, suite.requirements)) if suite.requirements else sys.executable
+    python = str(venvs.python(suite_name, suite.requirements)) if suite.requirements else sys.executable
 
     def progress(test: str, outcome: Outcome) -> None:
         if arguments.verbose:
             print(f"{outcome.status:8} {outcome.seconds:7.2f} s  {test}", flush=True)
 
-    def run(loop: str, exclude: tuple[str, ...]) -> Results:
-        options = Options(loop, arguments.debug, arguments.tiny, arguments.pattern, exclude, interpreter)
-        return run_suite(suite_name, suite, modules, options, arguments.jobs, progress)
+    with services.running(suite.services) as variables:
 
+        def run(options: Options, wanted: list[str]) -> dict[str, Results]:
+            return run_suite(
+                suite_name, suite, wanted, options, 1 if suite.serial else arguments.jobs, progress
+            )
+
+        stock = Options(loops.STOCK, arguments.debug, python=python, variables=variables)
+        reference = control.results(
+            suite_name,
+            arguments.debug,
+            arguments.fresh_control,
+            arguments.pattern,
+            modules,
+            lambda wanted: run(stock, wanted),
+        )
+        candidate = reference
+        if arguments.loop != loops.STOCK:
+            tested = Options(
+                arguments.loop,
+                arguments.debug,
+                arguments.tiny,
+                arguments.pattern,
+                known.internal_patterns(),
+                python,
+                variables,
+            )
+            candidate = merged(run(tested, modules))
     whole = not (arguments.pattern or arguments.modules)
-    reference = control.results(
-        suite_name,
-        arguments.debug,
-        arguments.fresh_control,
-        arguments.pattern,
-        modules,
-        lambda: run(loops.STOCK, ()),
-    )
-    exclude = known.internal_patterns() if arguments.loop != loops.STOCK else ()
-    candidate = run(arguments.loop, exclude) if arguments.loop != loops.STOCK else reference
     return verdict.judge(suite_name, suite.title, arguments.loop, modes, reference, candidate, known, whole)
 
 

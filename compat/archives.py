@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 from compat.pip import pip
-from compat.runner import ROOT
+from compat.places import BUILD
 
-FOLDER = ROOT / "build" / "compat" / "archives"
+FOLDER = BUILD / "archives"
 
 
 def _extract(archive: Path, folder: Path) -> None:

@@ -6,6 +6,7 @@ from compat.behaviours import AREAS
 from compat.suite import CheckSuite, Suite
 from compat.suites.cpython import CPythonSuite
 from compat.suites.pytest import PytestSuite
+from compat.suites.unittest import UnittestSuite
 from compat.suites.uvloop import UvloopSuite
 
 PYTEST = ("pytest==9.1.1", "pytest-mock==3.15.1", "pytest-timeout==2.4.0")
@@ -86,5 +87,60 @@ SUITES: dict[str, Suite] = {
         name="pytest-asyncio",
         version="1.5.0",
         requirements=("pytest-asyncio==1.5.0", "pytest==9.1.1", "hypothesis==6.150.0", "coverage==7.13.0"),
+    ),
+    "tornado": UnittestSuite(
+        title="Tornado's test suite",
+        name="tornado",
+        version="6.6.1",
+        requirements=("tornado==6.6.1", "pycares==4.11.0"),
+        id_prefix="tornado.test.",
+        files="tornado/test/*_test.py",
+        leave_out=("curl_httpclient_test", "twisted_test"),
+    ),
+    "hypercorn": PytestSuite(
+        title="Hypercorn's test suite",
+        name="hypercorn",
+        version="0.18.0",
+        requirements=(
+            "hypercorn==0.18.0",
+            "pytest==9.1.1",
+            "pytest-asyncio==1.5.0",
+            "httpx==0.28.1",
+            "trio==0.34.0",
+        ),
+        leave_out=("tests/trio/*",),
+        select="not trio and not uvloop",
+    ),
+    "asyncpg": PytestSuite(
+        title="asyncpg's test suite, on a PostgreSQL server",
+        name="asyncpg",
+        version="0.32.0",
+        requirements=("asyncpg==0.32.0", *PYTEST, "distro==1.9.0"),
+        services=("postgresql",),
+        serial=True,
+        leave_out=("tests/test__*",),
+        hide="asyncpg",
+    ),
+    "redis": PytestSuite(
+        title="redis-py's asyncio test suite, on a Redis server",
+        name="redis",
+        version="8.1.0",
+        requirements=("redis[hiredis]==8.1.0", *PYTEST, "pytest-asyncio==1.5.0", "pybreaker==1.4.1"),
+        services=("redis",),
+        serial=True,
+        files="tests/test_asyncio/test_*.py",
+        options=("--redis-url={REDIS_URL}",),
+        leave_out=(
+            "*/test_cluster*",
+            # a proxy between several servers, sentinels, accounts elsewhere, modules of the server
+            "*/test_cwe_404.py",
+            "*/test_sentinel*",
+            "*/test_credentials.py",
+            "*/test_vsets.py",
+            "*/test_search.py",
+            "*/test_json.py",
+            "*/test_bloom.py",
+            "*/test_timeseries.py",
+        ),
     ),
 }

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from compat import loops
+from compat.places import ROOT
 from compat.suite import Suite
 
-ROOT = Path(__file__).resolve().parent.parent
 _POLL_SECONDS = 0.05
 # an import, a collection or a fixture that takes longer than this hangs
 _SILENT_SECONDS = 120.0
@@ -59,12 +59,14 @@ class Options:
     pattern: str | None = None
     exclude: tuple[str, ...] = ()
     python: str = sys.executable
+    variables: dict[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
         variables = dict(os.environ)
         for name in ("PYTHONASYNCIODEBUG", "URINGLOOP_TINY", "URINGLOOP_ENGINE", "PYTHONPATH"):
             variables.pop(name, None)
         variables.update(loops.environment(self.loop))
+        variables.update(self.variables)
         if self.debug:
             variables["PYTHONASYNCIODEBUG"] = "1"
         if self.tiny:
@@ -257,15 +259,20 @@ def run_suite(
     options: Options,
     jobs: int,
     progress: Callable[[str, Outcome], None],
-) -> Results:
-    """Every module of a suite on one loop, `jobs` processes at a time."""
-    total = Results()
+) -> dict[str, Results]:
+    """Modules of a suite on one loop, `jobs` processes at a time; results by module."""
 
     def one(module: str) -> Results:
         return _ModuleRun(suite_name, suite, module, options, progress).run()
 
     with ThreadPoolExecutor(jobs) as pool:
-        for part in pool.map(one, modules):
-            total.outcomes.update(part.outcomes)
-            total.excluded.update(part.excluded)
+        return dict(zip(modules, pool.map(one, modules), strict=True))
+
+
+def merged(parts: dict[str, Results]) -> Results:
+    """The results of all modules in one."""
+    total = Results()
+    for part in parts.values():
+        total.outcomes.update(part.outcomes)
+        total.excluded.update(part.excluded)
     return total

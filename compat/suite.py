@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import shutil
 import sys
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from compat import services
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,17 +25,16 @@ class Suite:
     test_seconds: float = 40.0
     # a process for every test
     isolated: bool = False
+    # its tests share a server: one process at a time
+    serial: bool = False
     # a part of every test's name that says nothing
     id_prefix: str = ""
-    # programs that must be there, and the Debian package that has each
-    programs: tuple[tuple[str, str], ...] = ()
+    # servers that have to run beside it, by their names in services/
+    services: tuple[str, ...] = ()
 
     def missing(self) -> str | None:
         """Why it can't run here, and what to do about it."""
-        for program, package in self.programs:
-            if find_program(program) is None:
-                return f"there is no {program}: on Debian and Ubuntu it is in the package {package}"
-        return None
+        return services.missing(self.services)
 
     def modules(self) -> list[str]:
         """The parts it is run by, a process each."""
@@ -43,17 +43,6 @@ class Suite:
     def load(self, module: str, loop: str) -> unittest.TestSuite:
         """In a test process: the tests of one part."""
         raise NotImplementedError
-
-
-def find_program(name: str) -> str | None:
-    """A program's path; PostgreSQL's stand in a folder of their own on Debian."""
-    return shutil.which(name) or shutil.which(name, path=":".join(_postgresql_folders()))
-
-
-def _postgresql_folders() -> list[str]:
-    from pathlib import Path
-
-    return sorted((str(folder) for folder in Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,20 +13,18 @@ import venv
 from pathlib import Path
 
 from compat.pip import pip
-from compat.runner import ROOT
-
-FOLDER = ROOT / "build" / "compat"
+from compat.places import BUILD
 
 
 def python(name: str, requirements: tuple[str, ...]) -> Path:
     """The interpreter of the environment `name` with these packages, for the running Python."""
     tag = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
-    folder = FOLDER / f"venv-{name}-{tag}"
+    folder = BUILD / f"venv-{name}-{tag}"
     interpreter = folder / "bin" / "python"
     stamp = folder / "pins"
     pins = hashlib.sha256("\n".join((sys.version, *requirements)).encode()).hexdigest()
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with open(FOLDER / f".lock-{name}-{tag}", "w", encoding="utf-8") as lock:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / f".lock-{name}-{tag}", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != pins:
             print(f"making an environment for {name}: {' '.join(requirements)}", file=sys.stderr)

@@ -29,6 +29,7 @@ class PytestSuite(Suite):
     # tests of other loops, by pytest's -k
     select: str = ""
     files: str = "tests/**/test_*.py"
+    # for pytest; {NAME} stands for an environment variable
     options: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     # the archive's copy of the package must not hide the installed one, which has its compiled parts
@@ -52,7 +53,8 @@ class PytestSuite(Suite):
         os.environ["PYTHONPATH"] = str(_INJECT)
         sys.path.insert(0, str(root))
         select = ("-k", self.select) if self.select else ()
-        pytest.main([*_QUIET, *self.options, *select, spec["module"]], plugins=[_Plugin(spec, recorder)])
+        options = [option.format_map(os.environ) for option in self.options]
+        pytest.main([*_QUIET, *options, *select, spec["module"]], plugins=[_Plugin(spec, recorder)])
 
 
 class _Plugin:
