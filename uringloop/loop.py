@@ -11,7 +11,7 @@ import warnings
 import weakref
 from asyncio import base_events, constants, events, sslproto
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVarTuple
 
 from uringloop._core.datagram import make_datagram_transport
 from uringloop._core.handle import Handle
@@ -38,6 +38,8 @@ from uringloop.net.servers import Listener
 from uringloop.net.signals import Signals
 from uringloop.net.sock_calls import sock_connect
 from uringloop.net.subprocesses import make_subprocess_transport
+
+Ts = TypeVarTuple("Ts")
 
 ENGINES = ("auto", "uring", "epoll", "fake")
 
@@ -134,12 +136,12 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     # Readiness of descriptors
 
-    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         self._check_closed()
         self._ensure_fd_no_transport(fd)
         self._readers.add(descriptor(fd), False, callback, args)
 
-    def add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+    def add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         self._check_closed()
         self._ensure_fd_no_transport(fd)
         self._readers.add(descriptor(fd), True, callback, args)
@@ -158,11 +160,11 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     def _remove_writer(self, fd: Any) -> bool:
         return not self._closed and self._readers.remove(descriptor(fd), True)
 
-    def _add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> Handle:
+    def _add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> Handle:
         self._check_closed()
         return self._readers.add(descriptor(fd), False, callback, args)
 
-    def _add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> Handle:
+    def _add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> Handle:
         self._check_closed()
         return self._readers.add(descriptor(fd), True, callback, args)
 
@@ -286,7 +288,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     # Signals
 
-    def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: Any) -> None:
+    def add_signal_handler(self, sig: int, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         self._signals.add(sig, callback, args)
 
     def remove_signal_handler(self, sig: int) -> bool:

@@ -284,6 +284,47 @@ def test_an_interrupted_wait_submits_what_was_queued_once(loop: Any, pairs: Any)
     loop.remove_reader(pairs[0][0])
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
+@pytest.mark.parametrize("tiny", ["0", "1"])
+def test_an_enter_that_fails_or_submits_a_part_is_tried_again(
+    engine: str, program: Program, tmp_path: Path, tiny: str
+) -> None:
+    """EINTR, EAGAIN and EBUSY from io_uring_enter mean later, not never; and what it did not take stays queued."""
+    source = Path(__file__).with_name("unreliable_enter.c")
+    library = tmp_path / "unreliable_enter.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    code = OVERFLOW + SOCKETS
+    assert program(code, LD_PRELOAD=str(library), URINGLOOP_TINY=tiny).stdout.endswith("all answered\n")
+
+
+SOCKETS = """
+async def echo(reader, writer):
+    while data := await reader.read(1000):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+async def ask(port, message):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(message)
+    writer.write_eof()
+    assert await reader.read() == message
+    writer.close()
+    await writer.wait_closed()
+
+async def main():
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    for _ in range(5):
+        await asyncio.gather(*(ask(port, b"%d" % i * 5000) for i in range(20)))
+    server.close()
+    await server.wait_closed()
+    print("all answered")
+
+uringloop.run(main())
+"""
+
+
 # Threads
 
 
