@@ -1,7 +1,7 @@
 """Every test runs on every engine that can run it, and leaves nothing behind.
 
-A test that asks for `loop`, `new_loop` or `engine` is run once on each engine: uring where the kernel lets us,
-epoll, and in a debug build the fake one. `@pytest.mark.contract` says that a test asserts what asyncio
+A test that asks for `loop`, `new_loop` or `engine` is run once on each engine: uring where the kernel lets
+us, epoll, and in a debug build the fake one. `@pytest.mark.contract` says that a test asserts what asyncio
 promises: it also runs on stock asyncio, so that what it asserts is true. `@pytest.mark.engines("uring")` says
 which engines can run it. URINGLOOP_TEST_ENGINES=uring,asyncio narrows all of it down.
 
@@ -47,7 +47,9 @@ ENGINES = available_engines()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "contract: asserts what asyncio promises, so runs on stock asyncio too")
+    config.addinivalue_line(
+        "markers", "contract: asserts what asyncio promises, so runs on stock asyncio too"
+    )
     config.addinivalue_line("markers", "engines(*names): the engines that can run the test")
 
 

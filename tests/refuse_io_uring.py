@@ -1,4 +1,4 @@
-"""Runs Python code under a seccomp filter that refuses io_uring: refuse_io_uring.py ERRNO -c CODE [ARGUMENT...]"""
+"""Runs Python code where a seccomp filter refuses io_uring: refuse_io_uring.py ERRNO -c CODE [ARGUMENT...]"""
 
 import ctypes
 import errno
@@ -21,7 +21,9 @@ def refuse(number: int) -> None:
     area = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(area))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program):
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program
+    ):
         raise OSError(ctypes.get_errno(), "prctl")
 
 

@@ -48,7 +48,7 @@ def test_run_inside_a_running_loop_is_an_error(engine: str) -> None:
 
 
 def test_run_of_what_is_no_coroutine_is_an_error(engine: str) -> None:
-    with pytest.raises((ValueError, TypeError), match="coroutine|awaitable"):
+    with pytest.raises((ValueError, TypeError), match=r"coroutine|awaitable"):
         uringloop.run(1)  # type: ignore[arg-type]
 
 
@@ -137,7 +137,9 @@ def test_busy_polling_works(engine: str) -> None:
     uringloop.run(main(), busy_poll=0.0005)
 
 
-def test_a_shortage_of_descriptors_is_an_error_that_leaves_nothing(engine: str, program: Callable[..., Any]) -> None:
+def test_a_shortage_of_descriptors_is_an_error_that_leaves_nothing(
+    engine: str, program: Callable[..., Any]
+) -> None:
     code = """
 import asyncio, gc, os, resource, uringloop
 uringloop.run(asyncio.sleep(0))

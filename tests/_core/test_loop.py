@@ -227,7 +227,9 @@ def test_exceptions_in_callbacks_go_to_the_exception_handler(loop: Loop) -> None
     run_turn(loop)
     run_turn(loop)
     assert {report["exception"].args[0] for report in reports} == {1, 2, 3}
-    assert all("Exception in callback" in report["message"] and "fail" in report["message"] for report in reports)
+    assert all(
+        "Exception in callback" in report["message"] and "fail" in report["message"] for report in reports
+    )
     assert {id(report["handle"]) for report in reports} == {id(handle) for handle in handles}
 
 

@@ -105,7 +105,9 @@ def test_every_switch_names_something_that_is_offered_or_not() -> None:
 
 
 def test_a_switch_that_does_not_exist_is_an_error(program: Program) -> None:
-    ended = program("import uringloop; uringloop.new_event_loop()", URINGLOOP_DISABLE="warp_drive", check=False)
+    ended = program(
+        "import uringloop; uringloop.new_event_loop()", URINGLOOP_DISABLE="warp_drive", check=False
+    )
     assert ended.returncode
     assert "URINGLOOP_DISABLE names no such feature: warp_drive" in ended.stderr
 
@@ -127,7 +129,9 @@ def test_where_io_uring_is_refused_loops_use_epoll_and_say_so_once(program: Prog
 
 @pytest.mark.skipif(refusal() is not None, reason="this machine refuses io_uring itself")
 @pytest.mark.parametrize("name", ["EPERM", "ENOSYS"])
-def test_where_io_uring_is_refused_insisting_raises_with_cause_and_remedy(program: Program, name: str) -> None:
+def test_where_io_uring_is_refused_insisting_raises_with_cause_and_remedy(
+    program: Program, name: str
+) -> None:
     code = """
 import uringloop
 try:
@@ -141,9 +145,13 @@ except uringloop.UringUnavailable as error:
     assert int(number) == getattr(errno, name)
     assert "io_uring is refused here:" in message and "To allow it:" in message
     assert ended.stderr == ""
-    assert "engine=epoll" in program(
-        "import uringloop; loop = uringloop.new_event_loop(engine='epoll'); print(loop); loop.close()", refuse=name
-    ).stdout
+    assert (
+        "engine=epoll"
+        in program(
+            "import uringloop; loop = uringloop.new_event_loop(engine='epoll'); print(loop); loop.close()",
+            refuse=name,
+        ).stdout
+    )
 
 
 @pytest.mark.skipif(refusal() is not None, reason="this machine refuses io_uring itself")
@@ -157,6 +165,8 @@ def test_the_environment_may_insist_too(program: Program) -> None:
 @pytest.mark.skipif(refusal() is not None, reason="this machine refuses io_uring itself")
 @pytest.mark.parametrize("name", ["ENOMEM", "EMFILE"])
 def test_a_shortage_is_an_error_and_no_refusal(program: Program, name: str) -> None:
-    ended = program("import uringloop; uringloop.new_event_loop()", refuse=name, URINGLOOP_ENGINE="", check=False)
+    ended = program(
+        "import uringloop; uringloop.new_event_loop()", refuse=name, URINGLOOP_ENGINE="", check=False
+    )
     assert "OSError" in ended.stderr and "io_uring_setup" in ended.stderr
     assert "UringUnavailable" not in ended.stderr

@@ -185,7 +185,9 @@ def test_a_delay_of_minus_infinity_or_nan_runs_at_once(loop: Loop, delay: float)
     assert seen == ["ran"]
 
 
-def test_a_far_deadline_lets_the_loop_sleep(new_loop: Callable[..., Any], program: Callable[..., Any]) -> None:
+def test_a_far_deadline_lets_the_loop_sleep(
+    new_loop: Callable[..., Any], program: Callable[..., Any]
+) -> None:
     loop = new_loop()
     handle = loop.call_later(math.inf, print)
     other = loop.call_later(1e12, print)

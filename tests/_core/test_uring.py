@@ -159,7 +159,9 @@ print(loop._counts()["system_calls"], counts["wakes"])
     if not report.exists() or "ptrace" in ended.stderr:
         pytest.skip(f"strace may not trace here: {ended.stderr}")
     assert ended.returncode == 0, ended.stderr
-    counted = {name: int(number) for number, name in re.findall(r"(\d+)\s+(\w+)$", report.read_text(), re.MULTILINE)}
+    counted = {
+        name: int(number) for number, name in re.findall(r"(\d+)\s+(\w+)$", report.read_text(), re.MULTILINE)
+    }
     entered, woken = map(int, ended.stdout.split())
     assert counted["io_uring_enter"] == entered
     assert 1 <= woken <= 20
@@ -169,7 +171,9 @@ print(loop._counts()["system_calls"], counts["wakes"])
 # Ordinary paths that are rare
 
 
-def test_a_full_submission_queue_is_entered_and_filled_again(new_loop: Callable[..., Any], pairs: Any) -> None:
+def test_a_full_submission_queue_is_entered_and_filled_again(
+    new_loop: Callable[..., Any], pairs: Any
+) -> None:
     loop = new_loop(entries=4)
     seen: set[int] = set()
 
@@ -289,7 +293,7 @@ def test_an_interrupted_wait_submits_what_was_queued_once(loop: Any, pairs: Any)
 def test_an_enter_that_fails_or_submits_a_part_is_tried_again(
     engine: str, program: Program, tmp_path: Path, tiny: str
 ) -> None:
-    """EINTR, EAGAIN and EBUSY from io_uring_enter mean later, not never; and what it did not take stays queued."""
+    """EINTR, EAGAIN and EBUSY of io_uring_enter mean later, not never; what it did not take stays queued."""
     source = Path(__file__).with_name("unreliable_enter.c")
     library = tmp_path / "unreliable_enter.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
@@ -390,4 +394,6 @@ def test_the_wake_still_works_after_many_changes_of_thread(loop: Any) -> None:
 
 def test_the_engine_says_what_it_is(loop: Any) -> None:
     settle(loop)
-    assert re.fullmatch(r"<UringEngine fd=\d+ \d+ in kernel, \d+\+\d+ entries, \d+ enters>", repr(loop.engine))
+    assert re.fullmatch(
+        r"<UringEngine fd=\d+ \d+ in kernel, \d+\+\d+ entries, \d+ enters>", repr(loop.engine)
+    )

@@ -241,8 +241,8 @@ def test_a_loop_dropped_unclosed_is_collected_with_a_warning(new_loop: NewLoop, 
     loop.call_soon(print, "never", loop)
     loop.call_later(3600, print, "never", loop)
     gone = weakref.ref(loop)
+    del loop
     with pytest.warns(ResourceWarning, match="unclosed event loop"):
-        del loop
         gc.collect()
     assert gone() is None
 
@@ -255,8 +255,8 @@ def test_a_loop_dropped_unclosed_with_operations_in_the_kernel_is_collected(engi
         loop.add_reader(left, print, loop)
         loop.run_until_complete(asyncio.sleep(0.001))
         gone = weakref.ref(loop)
+        del loop
         with pytest.warns(ResourceWarning, match="unclosed event loop"):
-            del loop
             gc.collect()
         assert gone() is None
 
@@ -289,7 +289,9 @@ def test_the_repr_says_the_state(loop: Loop, engine: str) -> None:
     async def running() -> str:
         return repr(loop)
 
-    running_word, closed_word = ("running=True", "closed=True") if engine == "asyncio" else ("running", "closed")
+    running_word, closed_word = (
+        ("running=True", "closed=True") if engine == "asyncio" else ("running", "closed")
+    )
     assert running_word not in repr(loop) and closed_word not in repr(loop)
     assert running_word in loop.run_until_complete(running())
     loop.close()

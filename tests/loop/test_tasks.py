@@ -71,7 +71,9 @@ def test_a_task_factory_gets_exactly_what_was_given(loop: Loop) -> None:
         def _make_self_pipe(self) -> None: ...
 
     stock = Stock()
-    stock.set_task_factory(lambda loop, coroutine, **kwargs: expected.append(kwargs) or coroutine.close() or _Task())  # type: ignore[func-returns-value, arg-type, return-value]
+    stock.set_task_factory(
+        lambda loop, coroutine, **kwargs: expected.append(kwargs) or coroutine.close() or _Task()
+    )  # type: ignore[func-returns-value, arg-type, return-value]
     for kwargs in given:
         stock.create_task(answer(), **kwargs)
     stock.close()
@@ -153,7 +155,9 @@ def test_all_tasks_and_current_task_know_the_loop(loop: Loop) -> None:
 
 def test_gather_timeouts_and_queues_work(loop: Loop) -> None:
     async def main() -> None:
-        assert await asyncio.gather(*(asyncio.sleep(0.0001 * (i % 3), i) for i in range(100))) == list(range(100))
+        assert await asyncio.gather(*(asyncio.sleep(0.0001 * (i % 3), i) for i in range(100))) == list(
+            range(100)
+        )
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.sleep(3600), 0.001)
         queue: asyncio.Queue[int] = asyncio.Queue()

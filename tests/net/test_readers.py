@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import gc
 import os
@@ -431,7 +430,9 @@ def test_the_descriptors_flags_stay_as_they_are(loop: Any) -> None:
 def test_exceptions_of_a_reader_are_reported_and_it_is_told_again(loop: Any, pair: Pair) -> None:
     left, right = pair
     reports: list[dict[str, Any]] = []
-    loop.set_exception_handler(lambda loop, context: (reports.append(context), len(reports) > 1 and loop.stop()))
+    loop.set_exception_handler(
+        lambda loop, context: (reports.append(context), len(reports) > 1 and loop.stop())
+    )
     right.send(b"x")
     loop.add_reader(left, lambda: 1 / 0)
     loop.run_forever()

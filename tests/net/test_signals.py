@@ -249,7 +249,9 @@ def test_what_can_not_be_caught_is_a_runtime_error(loop: Any, number: int) -> No
         loop.add_signal_handler(number, print)
 
 
-@pytest.mark.parametrize(("wrong", "error"), [(0, ValueError), (1000, ValueError), (-1, ValueError), ("1", TypeError)])
+@pytest.mark.parametrize(
+    ("wrong", "error"), [(0, ValueError), (1000, ValueError), (-1, ValueError), ("1", TypeError)]
+)
 def test_what_is_no_signal_is_refused(loop: Any, wrong: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         loop.add_signal_handler(wrong, print)
