@@ -44,8 +44,10 @@ cdef class FileOp(FutureOp):
         return (self.names[0], None, self.names[1])  # the third is Windows' own error number
 
     cdef int left(self) except -1:
-        if self.owner is not None:
-            self.owner.op_ended(self)
+        cdef OpOwner owner = self.owner
+        self.owner = None  # told once, though it may be left both by its task and when its turn comes
+        if owner is not None:
+            owner.op_ended(self)
         return 0
 
     cdef int stop(self) except -1:

@@ -363,6 +363,8 @@ cdef class ByteFile(Transfers):
             self.buffer_bytes(lent.data, lent.length)
             return lent.length
         self.drop_ahead()
+        if self.descriptor.direct:
+            lent.align()
         try:
             while done < lent.length:
                 came = await self.transfer(True, lent, <size_t> lent.data + done, lent.length - done,
@@ -383,6 +385,8 @@ cdef class ByteFile(Transfers):
             raise OSError(EINVAL, os.strerror(EINVAL))
         if self.out_end:
             await self.in_turn(CALL_FLUSH, None, None)
+        if self.descriptor.direct:
+            lent.align()
         try:
             while done < lent.length:
                 done += await self.apart(True, lent, <size_t> lent.data + done, lent.length - done, offset + done)

@@ -12,5 +12,8 @@ cdef class Borrowed:
     cdef char *data
     cdef Py_ssize_t length
 
+    cdef int align(self) except -1
+
+
 cdef Chunk make_chunk(Py_ssize_t room)
 cdef Borrowed borrow(object owner, bint writable)

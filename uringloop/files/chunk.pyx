@@ -3,6 +3,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void **memory, size_t alignment, size_t size)
@@ -20,6 +21,16 @@ cdef class Borrowed:
     def __dealloc__(self):
         if self.viewed:
             PyBuffer_Release(&self.view)
+
+    cdef int align(self) except -1:
+        """A copy where O_DIRECT accepts it, if it is not there already."""
+        cdef Chunk chunk
+        if <size_t> self.data % ALIGNMENT:
+            chunk = make_chunk(self.length)
+            memcpy(chunk.data, self.data, self.length)
+            self.owner = chunk
+            self.data = chunk.data
+        return 0
 
 
 cdef Chunk make_chunk(Py_ssize_t room):
