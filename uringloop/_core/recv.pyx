@@ -116,7 +116,9 @@ cdef class RecvOp(Op):
         self.last = number
 
     cdef int run(self, object loop) except -1:
-        if self.transport is None:
+        # A reference of our own: a transport that is released lets go of us, and we may be the last to hold it.
+        cdef Transport transport = self.transport
+        if transport is None:
             self.drop()
             return 0
         try:
@@ -130,9 +132,9 @@ cdef class RecvOp(Op):
             self._end()
         if self.transport is None:
             return 0
-        if self.transport.told:
-            self.transport.release()
-        elif self.transport.wants_data() and not self.held:
+        if transport.told:
+            transport.release()
+        elif transport.wants_data() and not self.held:
             self.start()
         return 0
 
