@@ -12,6 +12,19 @@ from compat.suites.uvloop import UvloopSuite
 PYTEST = ("pytest==9.1.1", "pytest-mock==3.15.1", "pytest-timeout==2.4.0")
 TRUSTME = ("trustme==1.2.1", "cryptography==46.0.3")
 
+
+def _at_work(area: str, title: str, *requirements: str, services: tuple[str, ...] = ()) -> CheckSuite:
+    """A workload of a real application, in apps/."""
+    return CheckSuite(
+        title=title,
+        package="compat.apps",
+        areas=(area,),
+        requirements=requirements,
+        services=services,
+        test_seconds=60.0,
+    )
+
+
 SUITES: dict[str, Suite] = {
     "cpython": CPythonSuite(title="CPython's test.test_asyncio"),
     "uvloop": UvloopSuite(
@@ -96,6 +109,7 @@ SUITES: dict[str, Suite] = {
         id_prefix="tornado.test.",
         files="tornado/test/*_test.py",
         leave_out=("curl_httpclient_test", "twisted_test"),
+        silent=("tornado.access",),
     ),
     "hypercorn": PytestSuite(
         title="Hypercorn's test suite",
@@ -142,5 +156,32 @@ SUITES: dict[str, Suite] = {
             "*/test_bloom.py",
             "*/test_timeseries.py",
         ),
+    ),
+    "aiohttp-at-work": _at_work("aiohttp", "aiohttp: server and client at work", "aiohttp[speedups]==3.14.5"),
+    "fastapi": _at_work(
+        "fastapi",
+        "FastAPI, Starlette, uvicorn and HTTPX at work",
+        "fastapi==0.163.0",
+        "starlette==1.10.0",
+        "uvicorn==0.54.0",
+        "httptools==0.9.0",
+        "httpx==0.28.1",
+        "websockets==17.4",
+        "python-multipart==0.0.33",
+    ),
+    "websockets": _at_work("websockets", "websockets at work", "websockets==17.4"),
+    "psycopg": _at_work(
+        "psycopg",
+        "psycopg on a PostgreSQL server",
+        "psycopg[binary]==3.3.9",
+        "psycopg-pool==3.3.3",
+        services=("postgresql",),
+    ),
+    "grpc": _at_work("grpc", "grpc.aio at work", "grpcio==1.85.1"),
+    "ipykernel": _at_work(
+        "ipykernel", "Jupyter's ipykernel executing cells", "ipykernel==7.4.0", "jupyter-client==8.10.0"
+    ),
+    "distributed": _at_work(
+        "distributed", "Dask distributed with two worker processes", "distributed==2026.8.0", "dask==2026.8.0"
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
+import logging
 import os
 import unittest
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ class UnittestSuite(Suite):
     # where the archive, and so the package, has them
     files: str
     leave_out: tuple[str, ...] = ()
+    # loggers that the suite's own runner silences
+    silent: tuple[str, ...] = ()
 
     def modules(self) -> list[str]:
         root = archives.fetch(self.name, self.version)
@@ -34,6 +37,8 @@ class UnittestSuite(Suite):
         ]
 
     def load(self, module: str, loop: str) -> unittest.TestSuite:
+        for logger in self.silent:
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
         os.environ["PYTHONPATH"] = str(_INJECT)
         return unittest.defaultTestLoader.loadTestsFromModule(
             importlib.import_module(self.id_prefix + module)
