@@ -39,9 +39,10 @@ cdef class FileOp(FutureOp):
         return res
 
     def _filenames(self):
-        if len(self.names) == 1:
-            return self.names
-        return (self.names[0], None, self.names[1])  # the third is Windows' own error number
+        names = [name if isinstance(name, int) else os.fspath(name) for name in self.names]
+        if len(names) == 2:
+            names.insert(1, None)  # the third is Windows' own error number
+        return names
 
     cdef int left(self) except -1:
         cdef OpOwner owner = self.owner

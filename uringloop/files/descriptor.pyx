@@ -43,7 +43,7 @@ cdef class Descriptor:
         cdef statx found
         cdef int res = ur_stat_now(fd, &found)
         if res < 0:
-            raise OSError(-res, os.strerror(-res), name)
+            raise OSError(-res, os.strerror(-res))
         self.mode = found.stx_mode
         if S_ISDIR(self.mode):
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR), name)

@@ -14,9 +14,9 @@ from uringloop._core.file_op import openat2
 from uringloop.files.byte_file import ByteFile
 from uringloop.files.descriptor import Descriptor, open_known
 from uringloop.files.loops import running_loop
+from uringloop.files.paths import encoded, folder
 from uringloop.files.text_file import TextFile
 
-AT_FDCWD = -100
 BUFFER = 131072  # of what is written; what is read ahead starts smaller and grows to as much
 
 
@@ -146,7 +146,7 @@ def open_file(
         raise ValueError("negative file descriptor")
     how = asked.flags | flags | (os.O_DIRECT if direct else 0)
     size = 0 if buffering == 0 else buffering if buffering > 1 else BUFFER
-    where = AT_FDCWD if dir_fd is None else dir_fd
+    where = folder(dir_fd)
     return Opening(Order(file, mode, asked, how, size, text, closefd, opener, where, permissions, direct, resolve))
 
 
@@ -192,13 +192,6 @@ async def open_order(order: Order) -> Any:
     if descriptor.seekable and asked.appending:
         await opened.seek(0, os.SEEK_END)
     return opened if order.text is None else TextFile(opened, order.mode, *order.text)
-
-
-def encoded(file: str | bytes) -> bytes:
-    path = os.fsencode(file)
-    if b"\0" in path:
-        raise ValueError("embedded null byte")
-    return path
 
 
 def described(fd: int, order: Order) -> Descriptor:

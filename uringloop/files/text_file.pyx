@@ -32,8 +32,6 @@ cdef class TextFile(AsyncFile):
                 raise ValueError("embedded null character")
             if not getattr(codecs.lookup(encoding), "_is_text_encoding", True):
                 raise LookupError(f"{encoding!r} is not a text encoding; use codecs.open() to handle arbitrary codecs")
-        if errors is not None:
-            codecs.lookup_error(errors)
 
     def __init__(self, ByteFile buffer, str mode, encoding, errors, newline, bint line_buffering):
         encoding = io.text_encoding(encoding, 4)
