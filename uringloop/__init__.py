@@ -1,7 +1,7 @@
 """uringloop: an asyncio event loop for Linux whose only way to sleep is one io_uring."""
 
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
-from uringloop.files import open_file
+from uringloop.files import fs, open_file
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.policy import EventLoopPolicy, install
 from uringloop.runner import run
@@ -11,6 +11,7 @@ __all__ = [
     "EventLoopPolicy",
     "UringUnavailable",
     "UringUnavailableWarning",
+    "fs",
     "install",
     "new_event_loop",
     "open_file",
