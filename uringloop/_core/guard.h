@@ -30,47 +30,33 @@ static inline void ur_add_long(long *p, long v) { __atomic_add_fetch(p, v, __ATO
 static inline long ur_load_long(const long *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 
 /* A free list replaces tp_alloc and tp_free of one exact type, so that the objects made and dropped
- * once per callback or packet never reach the allocator. It is touched under the GIL only; free-threaded
- * and debug builds go without (the debug build so that sanitizers and counters see every birth and death).
- *
- * Such objects are not tracked by the cyclic collector either: whoever owns one for longer than a call
- * shows it what the object refers to (ur_visit_owned), and the object lets go of that when it is done.
- * Tracking a hundred thousand ready handles, to find each time that all of them are alive, costs more
- * than running them. */
+ * once per call or packet never reach the allocator, nor count as allocations for the cyclic collector.
+ * It is touched under the GIL only; free-threaded and debug builds go without (the debug build so that
+ * sanitizers and counters see every birth and death). */
 #if UR_FREE_THREADED || URINGLOOP_DEBUG
 #define UR_FREE_LISTS 0
 #else
 #define UR_FREE_LISTS 1
 #endif
-#define UR_FREE_LIST_MAX 131072 /* after a burst; ur_trim gives most of it back when the loop sleeps */
-#define UR_FREE_LIST_KEPT 1024
-
-/* The link of a free object lies where its first field was. */
-#define UR_FREE_NEXT(self) (*(PyObject **)((char *)(self) + sizeof(PyObject)))
+#define UR_FREE_LIST_MAX 1024
 
 #define UR_DEFINE_FREE_LIST(name)                                                          \
-    static PyObject *name##_head;                                                          \
+    static PyObject *name##_items[UR_FREE_LIST_MAX];                                       \
     static int name##_count;                                                               \
     static PyTypeObject *name##_type;                                                      \
     static PyObject *name##_alloc(PyTypeObject *type, Py_ssize_t n) {                      \
-        PyObject *self = name##_head;                                                      \
-        if (self == NULL || type != name##_type) {                                         \
-            self = PyType_GenericAlloc(type, n);                                           \
-            if (self != NULL && type == name##_type) PyObject_GC_UnTrack(self);            \
-            return self;                                                                   \
-        }                                                                                  \
-        name##_head = UR_FREE_NEXT(self);                                                  \
-        name##_count--;                                                                    \
+        PyObject *self;                                                                    \
+        if (name##_count == 0 || type != name##_type) return PyType_GenericAlloc(type, n); \
+        self = name##_items[--name##_count];                                               \
         memset((char *)self + sizeof(PyObject), 0, (size_t)type->tp_basicsize - sizeof(PyObject)); \
         PyObject_Init(self, type);                                                         \
+        PyObject_GC_Track(self);                                                           \
         return self;                                                                       \
     }                                                                                      \
     static void name##_free(void *self) {                                                  \
-        if (name##_count < UR_FREE_LIST_MAX && Py_TYPE((PyObject *)self) == name##_type) { \
-            UR_FREE_NEXT(self) = name##_head;                                              \
-            name##_head = (PyObject *)self;                                                \
-            name##_count++;                                                                \
-        } else                                                                             \
+        if (name##_count < UR_FREE_LIST_MAX && Py_TYPE((PyObject *)self) == name##_type)   \
+            name##_items[name##_count++] = (PyObject *)self;                               \
+        else                                                                               \
             PyObject_GC_Del(self);                                                         \
     }                                                                                      \
     static void name##_install(PyObject *type) {                                           \
@@ -78,21 +64,13 @@ static inline long ur_load_long(const long *p) { return __atomic_load_n(p, __ATO
         name##_type = (PyTypeObject *)type;                                                \
         name##_type->tp_alloc = name##_alloc;                                              \
         name##_type->tp_free = name##_free;                                                \
-    }                                                                                      \
-    static void name##_trim(void) {                                                        \
-        int excess = (name##_count - UR_FREE_LIST_KEPT) / 2;                               \
-        for (; excess > 0; excess--) {                                                     \
-            PyObject *self = name##_head;                                                  \
-            name##_head = UR_FREE_NEXT(self);                                              \
-            name##_count--;                                                                \
-            PyObject_GC_Del(self);                                                         \
-        }                                                                                  \
     }
 
-/* For the tp_traverse of an owner: shows an untracked object's referents in its place, if the owner's is the
- * only reference to it. (If there are more, somebody else may be alive who reaches them.) */
+/* For the tp_traverse of an owner of handles, which are no objects the collector tracks (handle.pyx says why):
+ * shows what one refers to in its place, if the owner's is the only reference to it. (If there are more,
+ * somebody else may be alive who reaches it.) Anything else is shown as usual. */
 static inline int ur_visit_owned(PyObject *object, visitproc visit, void *arg) {
-    if (PyObject_GC_IsTracked(object)) return visit(object, arg);
+    if (PyObject_IS_GC(object)) return visit(object, arg);
     if (Py_REFCNT(object) == 1 && Py_TYPE(object)->tp_traverse != NULL)
         return Py_TYPE(object)->tp_traverse(object, visit, arg);
     return 0;
@@ -100,6 +78,7 @@ static inline int ur_visit_owned(PyObject *object, visitproc visit, void *arg) {
 
 /* Compiled classes that own raw arrays or lists of objects extend the tp_traverse Cython wrote. */
 static inline traverseproc ur_get_traverse(PyObject *type) { return ((PyTypeObject *)type)->tp_traverse; }
+static inline void ur_set_dealloc(PyObject *type, destructor dealloc) { ((PyTypeObject *)type)->tp_dealloc = dealloc; }
 static inline void ur_set_traverse(PyObject *type, traverseproc visit) { ((PyTypeObject *)type)->tp_traverse = visit; }
 
 /* Adds a METH_FASTCALL|METH_KEYWORDS method to a compiled class: the caller's argument array as it is,

@@ -5,14 +5,17 @@ from uringloop._core.ready cimport Runnable
 
 
 cdef class Handle(Runnable):
-    # The loop's thread, but for a handle still on its way through the inbox.
-    cdef uint8_t nargs        # 0..2, or MANY
+    # The loop's thread, but for a handle still on its way through the inbox. The references are owned, and raw:
+    # NULL costs nothing to set and nothing to drop.
+    cdef PyObject *callback      # NULL once it was cancelled, or has run and was kept by somebody
+    cdef PyObject *room          # vectorcall's: a bound method puts its self here, in front of the arguments
+    cdef PyObject *args[2]       # most callbacks have no more; the tuple of all where there are MANY
+    cdef PyObject *cvars         # the contextvars.Context the callback runs in
+    cdef PyObject *notes         # (loop, where it was made): debug mode and the like
+    cdef uint8_t nargs           # 0..2, or MANY
     cdef readonly bint _cancelled
-    cdef object callback      # None once it was cancelled, or has run and was kept by somebody
-    cdef object arg0          # the first two arguments in place: most callbacks have no more
-    cdef object arg1          # or the tuple of MANY
-    cdef object cvars         # the contextvars.Context the callback runs in
-    cdef object notes         # (loop, where it was made): debug mode and the like; None for the most
+    cdef bint running            # what is being called must not be dropped: a cancel waits
+    cdef bint repeats            # runs any number of times, until it is cancelled (a reader, a signal)
 
     cdef int report(self, object loop) except -1
     cdef tuple arguments(self)
@@ -29,9 +32,11 @@ cdef class TimerKeeper:
 
 cdef class TimerHandle(Handle):
     cdef double when_seconds
-    cdef TimerKeeper keeper      # while scheduled, else None
+    cdef PyObject *keeper        # the TimerKeeper it is scheduled in, which holds it; else NULL
 
 
-cdef Handle make_handle(object callback, PyObject **args, Py_ssize_t nargs, object cvars)
-cdef TimerHandle make_timer_handle(double when, object callback, PyObject **args, Py_ssize_t nargs, object cvars)
+cdef PyObject *new_handle(PyObject *callback, PyObject **args, Py_ssize_t nargs, PyObject *cvars) except NULL
+cdef PyObject *new_timer_handle(double when, PyObject *callback, PyObject **args, Py_ssize_t nargs,
+                                PyObject *cvars) except NULL
+cdef Handle make_handle(object callback, tuple args, object cvars)
 cdef void trim_free_handles() noexcept

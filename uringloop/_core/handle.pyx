@@ -1,84 +1,86 @@
 # Handle and TimerHandle: a callback that will be run once, in its contextvars.Context. Owns the callback
 # and its arguments until it is cancelled or dropped. Runs it, and reports what it raises to the loop's
 # exception handler. Knows nothing of queues; a cancelled TimerHandle tells its Timers.
+#
+# Handles are made and dropped once a callback, so they are written as C would: raw references, a free list, and
+# no part in cyclic garbage collection (tracking a hundred thousand ready handles, to find each time that all of
+# them are alive, costs more than running them). In its place, whoever owns handles shows the collector what they
+# refer to (ur_visit_owned in guard.h), and a handle lets go of its callback once it has run or was cancelled, so
+# that one kept by somebody is never part of a cycle.
 cimport cython
-from cpython.contextvars cimport PyContext_CopyCurrent
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_REFCNT, Py_XDECREF
+from cpython.object cimport PyObject, traverseproc, visitproc
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT, Py_XDECREF, Py_XINCREF
 
 from asyncio import format_helpers
-import sys
 
 from uringloop._core.counters cimport COUNT_HANDLE, COUNT_TIMER, count_freed, count_made
-from uringloop._core.kernel cimport URINGLOOP_DEBUG, UR_FREE_LISTS, uint8_t
+from uringloop._core.kernel cimport (
+    URINGLOOP_DEBUG, UR_FREE_LISTS, UR_FREE_THREADED, uint8_t, ur_set_dealloc, ur_set_traverse,
+)
 from uringloop._core.ready cimport Runnable
 
 cdef extern from "Python.h":
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
     PyObject *PyObject_Vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     PyObject *PyObject_CallObject(PyObject *callable, PyObject *args) noexcept
-
-cdef extern from *:
-    """
-    UR_DEFINE_FREE_LIST(ur_handles)
-    UR_DEFINE_FREE_LIST(ur_timer_handles)
-    """
-    void ur_handles_install(object type) noexcept
-    void ur_handles_trim() noexcept
-    void ur_timer_handles_install(object type) noexcept
-    void ur_timer_handles_trim() noexcept
-    void PyObject_GC_Track(object) noexcept
-    bint PyObject_GC_IsTracked(object) noexcept
-
-cdef enum:
-    MANY = 3
+    PyObject *PyContext_CopyCurrent() except NULL
+    PyObject *PyTuple_New(Py_ssize_t size) except NULL
+    void PyTuple_SET_ITEM(PyObject *items, Py_ssize_t i, PyObject *item) noexcept
+    void PyObject_Init(PyObject *self, PyTypeObject *type) noexcept
+    void PyObject_Free(void *memory) noexcept
+    ctypedef struct PyTypeObject:
+        pass
 
 cdef extern from *:
     """
     static inline int ur_already_raised(void) { return -1; }
+    static inline PyObject *ur_steal(PyObject *owned) { return owned; }
+    static inline int ur_visit(PyObject *object, visitproc visit, void *arg) { return object ? visit(object, arg) : 0; }
     """
     int already_raised "ur_already_raised"() except -1  # Cython has no name for "raise what is set"
+    object steal "ur_steal"(PyObject *owned)             # ... nor for taking over a reference
+    int ur_visit(PyObject *object, visitproc visit, void *arg) noexcept
     int ur_context_enter "PyContext_Enter"(PyObject *) noexcept
     int ur_context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
+
+cdef enum:
+    MANY = 3
+    FREE_MOST = 131072  # after a burst; trim_free_handles gives most of it back when the loop sleeps
+    FREE_KEPT = 1024
+
+# Free handles, linked through `next`. Only where UR_FREE_LISTS says so, and under the GIL.
+cdef PyObject *_free = NULL
+cdef PyObject *_free_timers = NULL
+cdef Py_ssize_t _free_count = 0
+cdef Py_ssize_t _free_timer_count = 0
 
 
 cdef class Handle(Runnable):
     """What call_soon returns; asyncio.Handle's interface."""
 
-    def __cinit__(self):
-        if URINGLOOP_DEBUG:
-            count_made(COUNT_HANDLE)
-
-    def __dealloc__(self):
-        if URINGLOOP_DEBUG:
-            count_freed(COUNT_HANDLE)
-
     cdef int run(self, object loop) except -1:
-        cdef PyObject *stack[3]
         cdef PyObject *result
-        cdef object callback, arg0, arg1
-        cdef size_t nargs
-        with cython.critical_section(self):
-            if self._cancelled:
-                return 0
-            # References of our own: the callback may cancel its own handle, which drops the handle's.
-            callback, arg0, arg1, nargs = self.callback, self.arg0, self.arg1, self.nargs
-        if ur_context_enter(<PyObject *> self.cvars) < 0:
-            return self.report(loop)
-        if nargs < MANY:
-            # The free slot in front is what lets a bound method put its self there instead of copying.
-            stack[1] = <PyObject *> arg0
-            stack[2] = <PyObject *> arg1
-            result = PyObject_Vectorcall(<PyObject *> callback, &stack[1],
-                                         nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+        if UR_FREE_THREADED:
+            with cython.critical_section(self):
+                self.running = not self._cancelled
         else:
-            result = PyObject_CallObject(<PyObject *> callback, <PyObject *> arg1)
-        ur_context_exit(<PyObject *> self.cvars)
+            self.running = not self._cancelled
+        if not self.running:
+            return 0
+        if ur_context_enter(self.cvars) < 0:
+            result = NULL
+        else:
+            if self.nargs < MANY:
+                result = PyObject_Vectorcall(self.callback, self.args, self.nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+            else:
+                result = PyObject_CallObject(self.callback, self.args[0])
+            ur_context_exit(self.cvars)
+        self.running = False
         if result is NULL:
             self.report(loop)
         else:
-            Py_XDECREF(result)
-        if UR_FREE_LISTS and self.notes is None:
+            Py_DECREF(<object> result)
+        if Py_REFCNT(self) > 1 and self.notes is NULL or self._cancelled:
             self.let_go()
         return 0
 
@@ -86,11 +88,15 @@ cdef class Handle(Runnable):
         return self
 
     cdef void let_go(self) noexcept:
-        """Refer to nothing any more: the collector does not see this object (guard.h), so somebody's handle of a
-        callback that has run must not be part of a cycle. Nothing to do where the handle is dropped next."""
-        if Py_REFCNT(self) > 2:
-            self.callback = self.arg0 = self.arg1 = None
-            self.nargs = 0
+        """Refer to what is to be called no more."""
+        cdef PyObject *callback = self.callback
+        cdef PyObject *first = self.args[0]
+        cdef PyObject *second = self.args[1]
+        self.callback = self.args[0] = self.args[1] = NULL
+        self.nargs = 0
+        Py_XDECREF(callback)
+        Py_XDECREF(first)
+        Py_XDECREF(second)
 
     cdef int report(self, object loop) except -1:
         """The callback raised. SystemExit and KeyboardInterrupt leave the loop; all else goes to its handler."""
@@ -99,7 +105,7 @@ cdef class Handle(Runnable):
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
-            described = format_helpers._format_callback_source(self.callback, self.arguments())
+            described = format_helpers._format_callback_source(self._callback, self.arguments())
             context = {"message": f"Exception in callback {described}", "exception": error, "handle": self}
             if self._source_traceback:
                 context["source_traceback"] = self._source_traceback
@@ -110,28 +116,28 @@ cdef class Handle(Runnable):
         if self.nargs == 0:
             return ()
         if self.nargs == 1:
-            return (self.arg0,)
+            return (<object> self.args[0],)
         if self.nargs == 2:
-            return (self.arg0, self.arg1)
-        return self.arg1
+            return (<object> self.args[0], <object> self.args[1])
+        return <tuple> self.args[0]
 
     cdef int set_arguments(self, tuple args) except -1:
-        cdef Py_ssize_t nargs = len(args)
+        cdef Py_ssize_t i, nargs = len(args)
         self.nargs = <uint8_t> min(nargs, MANY)
         if nargs >= MANY:
-            self.arg1 = args
+            self.args[0] = <PyObject *> args
+            Py_INCREF(args)
             return 0
-        if nargs > 0:
-            self.arg0 = args[0]
-        if nargs > 1:
-            self.arg1 = args[1]
+        for i in range(nargs):
+            self.args[i] = <PyObject *> args[i]
+            Py_XINCREF(self.args[i])
         return 0
 
     cdef int note(self, object loop, object traceback) except -1:
-        """Remember more than running takes. Such a handle is an ordinary object for the collector."""
-        self.notes = (loop, traceback)
-        if not PyObject_GC_IsTracked(self):
-            PyObject_GC_Track(self)
+        """Remember more than running takes."""
+        notes = (loop, traceback)
+        Py_INCREF(notes)
+        self.notes = <PyObject *> notes
         return 0
 
     def cancel(self):
@@ -139,21 +145,21 @@ cdef class Handle(Runnable):
         with cython.critical_section(self):
             if not self._cancelled:
                 self._cancelled = True
-                self.callback = self.arg0 = self.arg1 = None
-                self.nargs = 0
+                if not self.running:
+                    self.let_go()
 
     def cancelled(self):
         return self._cancelled
 
     def get_context(self):
-        return self.cvars
+        return <object> self.cvars
 
     def _run(self):
         self.run(self._loop)
 
     @property
     def _callback(self):
-        return self.callback
+        return None if self.callback is NULL or self._cancelled else <object> self.callback
 
     @property
     def _args(self):
@@ -161,24 +167,25 @@ cdef class Handle(Runnable):
 
     @property
     def _context(self):
-        return self.cvars
+        return <object> self.cvars
 
     @property
     def _loop(self):
-        return None if self.notes is None else self.notes[0]
+        return None if self.notes is NULL else (<tuple> self.notes)[0]
 
     @property
     def _source_traceback(self):
-        return None if self.notes is None else self.notes[1]
+        return None if self.notes is NULL else (<tuple> self.notes)[1]
 
     def _repr_info(self):
         info = [type(self).__name__]
         if self._cancelled:
             info.append("cancelled")
-        if self.callback is not None:
-            info.append(format_helpers._format_callback_source(self.callback, self.arguments()))
-        if self._source_traceback:
-            frame = self._source_traceback[len(self._source_traceback) - 1]
+        if self.callback is not NULL and not self._cancelled:
+            info.append(format_helpers._format_callback_source(self._callback, self.arguments()))
+        traceback = self._source_traceback
+        if traceback:
+            frame = traceback[len(traceback) - 1]
             info.append(f"created at {frame[0]}:{frame[1]}")
         return info
 
@@ -194,19 +201,11 @@ cdef class TimerKeeper:
 cdef class TimerHandle(Handle):
     """What call_later and call_at return; asyncio.TimerHandle's interface."""
 
-    def __cinit__(self):
-        if URINGLOOP_DEBUG:
-            count_made(COUNT_TIMER)
-
-    def __dealloc__(self):
-        if URINGLOOP_DEBUG:
-            count_freed(COUNT_TIMER)
-
     def cancel(self):
         if not self._cancelled:
             Handle.cancel(self)
-            if self.keeper is not None:
-                self.keeper.note_cancelled(self)
+            if self.keeper is not NULL:
+                (<TimerKeeper> self.keeper).note_cancelled(self)
 
     def when(self):
         """The time, by the loop's clock, before which it does not run."""
@@ -214,15 +213,15 @@ cdef class TimerHandle(Handle):
 
     @property
     def _when(self):
-        return self.when()
+        return self.when_seconds
 
     @property
     def _scheduled(self):
-        return self.keeper is not None
+        return self.keeper is not NULL
 
     def _repr_info(self):
         info = Handle._repr_info(self)
-        info.insert(2 if self._cancelled else 1, f"when={self.when()}")
+        info.insert(2 if self._cancelled else 1, f"when={self.when_seconds}")
         return info
 
     # Ordered and compared like asyncio's, which programs keep in heaps and sets of their own.
@@ -248,41 +247,162 @@ cdef class TimerHandle(Handle):
         return self.when() >= other.when() if isinstance(other, TimerHandle) else NotImplemented
 
 
-cdef inline int _set(Handle handle, object callback, PyObject **args, Py_ssize_t nargs, object cvars) except -1:
+cdef int _set(PyObject *handle, PyObject *callback, PyObject **args, Py_ssize_t nargs) except -1:
+    """Give a new handle what it calls."""
     cdef Py_ssize_t i
-    handle.callback = callback
-    handle.cvars = PyContext_CopyCurrent() if cvars is None else cvars
-    if nargs < MANY:
-        handle.nargs = <uint8_t> nargs
-        if nargs > 0:
-            handle.arg0 = <object> args[0]
-        if nargs > 1:
-            handle.arg1 = <object> args[1]
-    else:
-        handle.nargs = MANY
-        handle.arg1 = tuple([<object> args[i] for i in range(nargs)])
+    cdef PyObject *items
+    (<Handle> handle).callback = callback
+    Py_INCREF(<object> callback)
+    if nargs >= MANY:
+        items = PyTuple_New(nargs)
+        for i in range(nargs):
+            Py_INCREF(<object> args[i])
+            PyTuple_SET_ITEM(items, i, args[i])
+        (<Handle> handle).args[0] = items
+        (<Handle> handle).nargs = MANY
+        return 0
+    (<Handle> handle).nargs = <uint8_t> nargs
+    if nargs > 0:
+        Py_INCREF(<object> args[0])
+        (<Handle> handle).args[0] = args[0]
+    if nargs > 1:
+        Py_INCREF(<object> args[1])
+        (<Handle> handle).args[1] = args[1]
     return 0
 
 
-cdef Handle make_handle(object callback, PyObject **args, Py_ssize_t nargs, object cvars):
-    """A handle for `callback(*args)` in `cvars`, or in a copy of the current context where that is None."""
-    cdef Handle handle = Handle.__new__(Handle)
-    _set(handle, callback, args, nargs, cvars)
+cdef inline PyObject *_owned(Handle handle) noexcept:
+    Py_INCREF(handle)
+    return <PyObject *> handle
+
+
+cdef PyObject *new_handle(PyObject *callback, PyObject **args, Py_ssize_t nargs, PyObject *cvars) except NULL:
+    """A handle for `callback(*args)` in `cvars`, or in a copy of the current context where that is NULL or None:
+    a new reference. The four references passed in are borrowed."""
+    global _free, _free_count
+    cdef PyObject *handle = _free
+    if handle is not NULL:
+        _free = (<Handle> handle).next
+        _free_count -= 1
+        PyObject_Init(handle, <PyTypeObject *> Handle)
+    else:
+        handle = _owned(Handle.__new__(Handle))
+    if URINGLOOP_DEBUG:
+        count_made(COUNT_HANDLE)
+    _set(handle, callback, args, nargs)
+    if cvars is NULL or cvars == <PyObject *> None:
+        (<Handle> handle).cvars = PyContext_CopyCurrent()
+    else:
+        Py_INCREF(<object> cvars)
+        (<Handle> handle).cvars = cvars
     return handle
 
 
-cdef TimerHandle make_timer_handle(double when, object callback, PyObject **args, Py_ssize_t nargs, object cvars):
-    cdef TimerHandle handle = TimerHandle.__new__(TimerHandle)
-    _set(handle, callback, args, nargs, cvars)
-    handle.when_seconds = when
+cdef PyObject *new_timer_handle(double when, PyObject *callback, PyObject **args, Py_ssize_t nargs,
+                                PyObject *cvars) except NULL:
+    global _free_timers, _free_timer_count
+    cdef PyObject *handle = _free_timers
+    if handle is not NULL:
+        _free_timers = (<Handle> handle).next
+        _free_timer_count -= 1
+        PyObject_Init(handle, <PyTypeObject *> TimerHandle)
+    else:
+        handle = _owned(TimerHandle.__new__(TimerHandle))
+    if URINGLOOP_DEBUG:
+        count_made(COUNT_HANDLE)
+        count_made(COUNT_TIMER)
+    _set(handle, callback, args, nargs)
+    if cvars is NULL or cvars == <PyObject *> None:
+        (<Handle> handle).cvars = PyContext_CopyCurrent()
+    else:
+        Py_INCREF(<object> cvars)
+        (<Handle> handle).cvars = cvars
+    (<TimerHandle> handle).when_seconds = when
     return handle
+
+
+cdef Handle make_handle(object callback, tuple args, object cvars):
+    """The same from Python's values."""
+    cdef Handle handle = <Handle> steal(new_handle(<PyObject *> callback, NULL, 0, <PyObject *> cvars))
+    handle.set_arguments(args)
+    return handle
+
+
+cdef void _empty(PyObject *handle) noexcept:
+    """Drop all references of a handle nobody refers to any more, and leave it as new."""
+    cdef PyObject *cvars = (<Handle> handle).cvars
+    cdef PyObject *notes = (<Handle> handle).notes
+    (<Handle> handle).cvars = (<Handle> handle).notes = NULL
+    (<Handle> handle)._cancelled = (<Handle> handle).repeats = False
+    if (<Handle> handle).callback is not NULL:
+        _drop(handle)
+    Py_XDECREF(cvars)
+    Py_XDECREF(notes)
+    if URINGLOOP_DEBUG:
+        count_freed(COUNT_HANDLE)
+
+
+cdef inline void _drop(PyObject *handle) noexcept:
+    cdef PyObject *callback = (<Handle> handle).callback
+    cdef PyObject *first = (<Handle> handle).args[0]
+    cdef PyObject *second = (<Handle> handle).args[1]
+    (<Handle> handle).callback = (<Handle> handle).args[0] = (<Handle> handle).args[1] = NULL
+    (<Handle> handle).nargs = 0
+    Py_DECREF(<object> callback)
+    Py_XDECREF(first)
+    Py_XDECREF(second)
+
+
+cdef void _dealloc(PyObject *handle) noexcept:
+    global _free, _free_count
+    _empty(handle)
+    if UR_FREE_LISTS and _free_count < FREE_MOST:
+        (<Handle> handle).next = _free
+        _free = handle
+        _free_count += 1
+    else:
+        PyObject_Free(handle)
+
+
+cdef void _dealloc_timer(PyObject *handle) noexcept:
+    global _free_timers, _free_timer_count
+    _empty(handle)
+    if URINGLOOP_DEBUG:
+        count_freed(COUNT_TIMER)
+    if UR_FREE_LISTS and _free_timer_count < FREE_MOST:
+        (<Handle> handle).next = _free_timers
+        _free_timers = handle
+        _free_timer_count += 1
+    else:
+        PyObject_Free(handle)
+
+
+cdef int _traverse(PyObject *handle, visitproc visit, void *arg) noexcept:
+    """Called by owners only: see the head of this file."""
+    return (ur_visit((<Handle> handle).callback, visit, arg) or ur_visit((<Handle> handle).args[0], visit, arg)
+            or ur_visit((<Handle> handle).args[1], visit, arg) or ur_visit((<Handle> handle).cvars, visit, arg)
+            or ur_visit((<Handle> handle).notes, visit, arg))
 
 
 cdef void trim_free_handles() noexcept:
     """The loop is going to sleep: give back half of what a burst left behind."""
-    ur_handles_trim()
-    ur_timer_handles_trim()
+    global _free, _free_count, _free_timers, _free_timer_count
+    cdef PyObject *handle
+    cdef Py_ssize_t excess = (_free_count - FREE_KEPT) // 2
+    while excess > 0:
+        handle, excess = _free, excess - 1
+        _free = (<Handle> handle).next
+        _free_count -= 1
+        PyObject_Free(handle)
+    excess = (_free_timer_count - FREE_KEPT) // 2
+    while excess > 0:
+        handle, excess = _free_timers, excess - 1
+        _free_timers = (<Handle> handle).next
+        _free_timer_count -= 1
+        PyObject_Free(handle)
 
 
-ur_handles_install(<object> Handle)
-ur_timer_handles_install(<object> TimerHandle)
+ur_set_traverse(Handle, <traverseproc> _traverse)
+ur_set_traverse(TimerHandle, <traverseproc> _traverse)
+ur_set_dealloc(Handle, _dealloc)
+ur_set_dealloc(TimerHandle, _dealloc_timer)

@@ -159,6 +159,7 @@ cdef extern from "guard.h" nogil:
 cdef extern from "guard.h":
     traverseproc ur_get_traverse(object type)
     void ur_set_traverse(object type, traverseproc visit)
+    void ur_set_dealloc(object type, void (*dealloc)(PyObject *) noexcept)
     enum: UR_FREE_LISTS
     int ur_visit_owned(PyObject *object, visitproc visit, void *arg) noexcept
     int ur_add_fast_method(object type, const char *name, void *function, const char *doc) except -1

@@ -8,23 +8,33 @@ import sys
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_XINCREF
 
 from asyncio import base_events, format_helpers, futures, tasks
 from asyncio.events import _get_running_loop as _running_loop
 
 from uringloop._core.engine cimport Engine
-from uringloop._core.handle cimport Handle, TimerHandle, make_handle, make_timer_handle, trim_free_handles
+from uringloop._core.handle cimport (
+    Handle, TimerHandle, make_handle, new_handle, new_timer_handle, trim_free_handles,
+)
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, ur_add_fast_method, ur_now_ns
 from uringloop._core.op cimport OP_CANCELLING, Op
-from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
+from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
 from uringloop._core.timers cimport Timers
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil
     object PyObject_Vectorcall(object callable, PyObject **args, size_t nargsf, PyObject *kwnames)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+
+cdef extern from *:
+    """
+    static inline PyObject *ur_steal(PyObject *owned) { return owned; }
+    """
+    object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *items) noexcept
+    PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t i) noexcept
 
 cdef extern from "<math.h>" nogil:
     double ceil(double)
@@ -92,19 +102,20 @@ cdef class Loop:
         return self.run_batch()
 
     cdef int run_batch(self) except -1:
-        cdef Py_ssize_t left = self.ready.count
-        cdef Runnable node
-        cdef PyObject *owned
+        cdef ReadyQueue ready = self.ready
+        cdef Py_ssize_t left = ready.count
+        cdef PyObject *node
         self.callbacks += left
-        while left > 0 and self.ready.head is not NULL:
+        while left > 0 and ready.head is not NULL:
             left -= 1
-            owned = ready_pop(self.ready)
-            node = <Runnable> owned
-            Py_DECREF(<object> owned)
-            if self._debug:
-                self.run_watched(node)
-            else:
-                node.run(self)
+            node = ready_pop(ready)
+            try:
+                if self._debug:
+                    self.run_watched(<Runnable> node)
+                else:
+                    (<Runnable> node).run(self)
+            finally:
+                Py_DECREF(<object> node)
         return 0
 
     cdef int run_watched(self, Runnable node) except -1:
@@ -121,6 +132,8 @@ cdef class Loop:
         if took >= self.slow_callback_duration and culprit is not None:
             what = base_events._format_handle(culprit)
             base_events.logger.warning("Executing %s took %.3f seconds", what, took)
+        if isinstance(culprit, Handle) and not (<Handle> culprit).repeats:
+            (<Handle> culprit).let_go()
         return 0
 
     cdef int check(self) except -1:
@@ -191,9 +204,9 @@ cdef class Loop:
         self.runner = value or 0
 
     def _make_handle(self, callback, tuple args):
-        """A handle nobody queued yet."""
-        cdef Handle handle = make_handle(callback, NULL, 0, None)
-        handle.set_arguments(args)
+        """A handle nobody queued yet, to be run any number of times."""
+        cdef Handle handle = make_handle(callback, args, None)
+        handle.repeats = True
         handle.note(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None)
         return handle
 
@@ -227,87 +240,99 @@ cdef int64_t _deadline(double when) noexcept:
     return first + 1 if <double> first / 1e9 < when else first
 
 
-cdef object _context(PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str name):
-    """The one keyword of the call_soon family."""
+cdef PyObject *_context(PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str name) except? NULL:
+    """The one keyword of the call_soon family, borrowed; NULL where it was not given."""
     if kwnames is NULL:
-        return None
-    names = <tuple> kwnames
-    for key in names:
-        if key is not _CONTEXT and key != _CONTEXT:
+        return NULL
+    for key in <tuple> kwnames:
+        if key != _CONTEXT:
             raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
-    return <object> args[nargs]
+    return args[nargs]
+
+
+cdef inline PyObject *_context_fast(PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str name) except? NULL:
+    # Tasks and futures give it with every call, under its interned name.
+    if kwnames is NULL:
+        return NULL
+    if PyTuple_GET_SIZE(kwnames) == 1 and PyTuple_GET_ITEM(kwnames, 0) == <PyObject *> _CONTEXT:
+        return args[nargs]
+    return _context(args, nargs, kwnames, name)
 
 
 cdef int _missing(str name, str what) except -1:
     raise TypeError(f"{name}() missing required positional argument: {what}")
 
 
-cdef int _debug_checks(Loop loop, object callback, str name, bint same_thread) except -1:
+cdef int _watch_call(Loop loop, PyObject *callback, str name, bint same_thread) except -1:
+    """Debug mode, before a callback is accepted."""
     if same_thread:
         loop._check_thread()
-    loop._check_callback(callback, name)
+    loop._check_callback(<object> callback, name)
     return 0
 
 
-cdef int _debug_source(Loop loop, Handle handle) except -1:
-    return handle.note(loop, format_helpers.extract_stack(sys._getframe(0)))
+cdef int _watch_handle(Loop loop, PyObject *handle) except -1:
+    """Debug mode, after: remember where it was made."""
+    return (<Handle> handle).note(loop, format_helpers.extract_stack(sys._getframe(0)))
 
 
-cdef object _call_soon(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+cdef object _call_soon(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     cdef Loop loop = <Loop> self
-    cdef Handle handle
+    cdef PyObject *handle
     if nargs < 1:
         _missing("call_soon", "'callback'")
     if loop._closed:
         loop.check()
     if loop._debug:
-        _debug_checks(loop, <object> args[0], "call_soon", True)
-    handle = make_handle(<object> args[0], args + 1, nargs - 1, _context(args, nargs, kwnames, "call_soon"))
+        _watch_call(loop, args[0], "call_soon", True)
+    handle = new_handle(args[0], args + 1, nargs - 1, _context_fast(args, nargs, kwnames, "call_soon"))
     if loop._debug:
-        _debug_source(loop, handle)
+        _watch_handle(loop, handle)
     if loop.inbox.waiting.head is not NULL:
         # Another thread was first: what it handed in before runs before.
         loop.inbox.take(loop.ready)
-    ready_push(loop.ready, handle)
-    return handle
+    Py_XINCREF(handle)
+    ready_push_owned(loop.ready, handle)
+    return steal(handle)
 
 
-cdef object _call_soon_threadsafe(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     cdef Loop loop = <Loop> self
-    cdef Handle handle
+    cdef PyObject *handle
     if nargs < 1:
         _missing("call_soon_threadsafe", "'callback'")
     if loop._closed:
         loop.check()
     if loop._debug:
-        _debug_checks(loop, <object> args[0], "call_soon_threadsafe", False)
-    handle = make_handle(<object> args[0], args + 1, nargs - 1,
-                         _context(args, nargs, kwnames, "call_soon_threadsafe"))
+        _watch_call(loop, args[0], "call_soon_threadsafe", False)
+    handle = new_handle(args[0], args + 1, nargs - 1, _context_fast(args, nargs, kwnames, "call_soon_threadsafe"))
+    result = steal(handle)
     if loop._debug:
-        _debug_source(loop, handle)
+        _watch_handle(loop, handle)
     # On the loop's own thread, a signal handler's too, it joins what call_soon queued, in order.
     if loop.runner == PyThread_get_thread_ident():
-        ready_push(loop.ready, handle)
+        Py_XINCREF(handle)
+        ready_push_owned(loop.ready, handle)
     else:
-        loop.inbox.push(handle)
-    return handle
+        loop.inbox.push(<Runnable> handle)
+    return result
 
 
-cdef object _schedule(Loop loop, double when, PyObject **args, Py_ssize_t nargs,
-                      object cvars, str name):
-    cdef TimerHandle handle
+cdef object _schedule(Loop loop, double when, PyObject **args, Py_ssize_t nargs, PyObject *cvars, str name):
+    cdef PyObject *handle
     if loop._closed:
         loop.check()
     if loop._debug:
-        _debug_checks(loop, <object> args[1], name, True)
-    handle = make_timer_handle(when, <object> args[1], args + 2, nargs - 2, cvars)
+        _watch_call(loop, args[1], name, True)
+    handle = new_timer_handle(when, args[1], args + 2, nargs - 2, cvars)
+    result = steal(handle)
     if loop._debug:
-        _debug_source(loop, handle)
-    loop.timers.add(_deadline(when), handle)
-    return handle
+        _watch_handle(loop, handle)
+    loop.timers.add(_deadline(when), <TimerHandle> handle)
+    return result
 
 
-cdef object _call_later(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+cdef object _call_later(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     cdef double when
     cdef object delay
     if nargs < 2:
@@ -315,44 +340,45 @@ cdef object _call_later(object self, PyObject **args, Py_ssize_t nargs, PyObject
     delay = <object> args[0]
     if type(delay) is float:
         when = <double> ur_now_ns() / 1e9 + <double> delay
+    elif type(delay) is int:
+        when = <double> ur_now_ns() / 1e9 + <double> delay
     elif delay is None:
         raise TypeError("delay must not be None")
     else:
-        when = self.time() + delay
-    return _schedule(<Loop> self, when, args, nargs, _context(args, nargs, kwnames, "call_later"), "call_later")
+        when = (<Loop> self).time() + delay
+    return _schedule(<Loop> self, when, args, nargs, _context_fast(args, nargs, kwnames, "call_later"), "call_later")
 
 
-cdef object _call_at(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+cdef object _call_at(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     cdef object when
     if nargs < 2:
         _missing("call_at", "'when'" if nargs < 1 else "'callback'")
     when = <object> args[0]
     if when is None:
         raise TypeError("when cannot be None")
-    return _schedule(<Loop> self, when, args, nargs,
-                     _context(args, nargs, kwnames, "call_at"), "call_at")
+    return _schedule(<Loop> self, when, args, nargs, _context_fast(args, nargs, kwnames, "call_at"), "call_at")
 
 
-cdef object _create_future(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     cdef PyObject *stack[2]
     if nargs or kwnames is not NULL:
         raise TypeError("create_future() takes no arguments")
-    stack[1] = <PyObject *> self
+    stack[1] = self
     return PyObject_Vectorcall(_Future, &stack[1], PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
 
 
-cdef object _create_task(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+cdef object _create_task(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     """A task of asyncio's own compiled class, without BaseEventLoop's Python frame in between."""
     cdef Loop loop = <Loop> self
     cdef PyObject *stack[3]
     if nargs == 1 and kwnames is NULL and loop._task_factory is None and not loop._closed:
         stack[1] = args[0]
-        stack[2] = <PyObject *> self
+        stack[2] = self
         return PyObject_Vectorcall(_Task, &stack[1], 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
     names = () if kwnames is NULL else <tuple> kwnames
     given = {name: <object> args[nargs + i] for i, name in enumerate(names)}
     positional = [<object> args[i] for i in range(nargs)]
-    return base_events.BaseEventLoop.create_task(self, *positional, **given)
+    return base_events.BaseEventLoop.create_task(<object> self, *positional, **given)
 
 
 ur_add_fast_method(Loop, "call_soon", <void *> _call_soon,

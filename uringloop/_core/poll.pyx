@@ -1,10 +1,13 @@
 # PollOp: add_reader and add_writer, a callback for each time a descriptor is ready. Level-triggered as
 # asyncio's selectors are: one poll in the kernel at a time, made again after each callback, so that a
 # descriptor that is still ready is told again in the next turn. Touches no flag of the descriptor.
+from cpython.object cimport PyObject, traverseproc, visitproc
+
 from uringloop._core.engine cimport Engine
 from uringloop._core.handle cimport Handle
 from uringloop._core.kernel cimport (
-    EAGAIN, EINTR, EPOLLERR, EPOLLHUP, IORING_OP_POLL_ADD, POLLIN, POLLOUT, c_poll, errno, io_uring_sqe, pollfd, uint32_t,
+    EAGAIN, EINTR, EPOLLERR, EPOLLHUP, IORING_OP_POLL_ADD, POLLIN, POLLOUT, c_poll, errno, io_uring_sqe, pollfd,
+    uint32_t, ur_get_traverse, ur_set_traverse, ur_visit_owned,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
@@ -69,3 +72,15 @@ cdef class PollOp(Op):
 
     cdef str describe(self):
         return f"PollOp {'writer' if self.events == <uint32_t> POLLOUT else 'reader'} {self.handle!r}"
+
+
+cdef traverseproc _traverse_fields = ur_get_traverse(PollOp)
+
+
+cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
+    # A handle is nothing the collector knows: its owner shows what it refers to.
+    cdef int result = ur_visit_owned(<PyObject *> (<PollOp> self).handle, visit, arg)
+    return result or _traverse_fields(self, visit, arg)
+
+
+ur_set_traverse(PollOp, <traverseproc> _traverse)

@@ -62,7 +62,7 @@ cdef class Timers(TimerKeeper):
             self._to_line(&entry)
         self.scheduled += 1
         self.count += 1
-        handle.keeper = self
+        handle.keeper = <PyObject *> self
         Py_INCREF(handle)
         return 0
 
@@ -89,7 +89,7 @@ cdef class Timers(TimerKeeper):
 
     cdef void note_cancelled(self, TimerHandle handle) noexcept:
         """Called by the handle, once, while it is here."""
-        handle.keeper = None
+        handle.keeper = NULL
         if self.line_end > self.line_first and self.line[self.line_end - 1].handle == <PyObject *> handle:
             self.line_end -= 1
         elif self.heap_count and self.heap[self.heap_count - 1].handle == <PyObject *> handle:
@@ -147,14 +147,14 @@ cdef class Timers(TimerKeeper):
                 self.cancelled -= 1
                 Py_DECREF(<object> handle)
                 continue
-            (<TimerHandle> handle).keeper = None
+            (<TimerHandle> handle).keeper = NULL
             ready_push_owned(ready, handle)
 
     cdef void clear(self) noexcept:
         cdef PyObject *handle
         while self.count:
             handle = self._pop(self._first())
-            (<TimerHandle> handle).keeper = None
+            (<TimerHandle> handle).keeper = NULL
             Py_DECREF(<object> handle)
         self.cancelled = 0
 

@@ -275,10 +275,7 @@ cdef class Transport:
 
     def _soon(self, error):
         """Tell the protocol in the next turn, never from inside one of its own calls."""
-        cdef PyObject *args[1]
-        cdef Handle handle
-        args[0] = <PyObject *> error
-        handle = make_handle(self._call_connection_lost, args, 1, self.cvars)
+        cdef Handle handle = make_handle(self._call_connection_lost, (error,), self.cvars)
         ready_push(self._loop.ready, handle)
 
     def _call_connection_lost(self, error):
