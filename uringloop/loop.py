@@ -50,8 +50,10 @@ def choose_engine(wanted: str | None) -> tuple[str, type[Any]]:
     if name not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {name!r}")
     if name == "fake":
-        from uringloop._core.fake import FakeEngine  # only a debug build has it
-
+        try:
+            from uringloop._core.fake import FakeEngine
+        except ImportError:
+            raise ValueError("only a debug build has the fake engine") from None
         return name, FakeEngine
     if name in ("auto", "uring"):
         refused = refusal()

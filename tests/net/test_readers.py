@@ -7,6 +7,7 @@ import gc
 import os
 import pty
 import socket
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -484,8 +485,6 @@ def test_closing_the_loop_stops_watching(new_loop: Callable[..., Any], pair: Pai
 
 
 def test_readers_stay_over_a_change_of_thread(loop: Any, pair: Pair) -> None:
-    import threading
-
     left, right = pair
     told: list[str] = []
     loop.add_reader(left, lambda: (told.append(threading.current_thread().name), left.recv(1), loop.stop()))

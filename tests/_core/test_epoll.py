@@ -1,0 +1,133 @@
+"""The epoll engine: what it tells epoll, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.engines("epoll")
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    left, right = socket.socketpair()
+    left.setblocking(False)
+    right.setblocking(False)
+    with left, right:
+        yield left, right
+
+
+def settle(loop: Any) -> None:
+    loop.call_later(0.001, loop.stop)
+    loop.run_forever()
+
+
+def test_an_idle_loop_waits_once_until_something_happens(loop: Any) -> None:
+    settle(loop)
+    before = loop._counts()
+    thread = threading.Timer(0.1, loop.call_soon_threadsafe, [loop.stop])
+    thread.start()
+    loop.run_forever()
+    thread.join()
+    after = loop._counts()
+    assert after["sleeps"] - before["sleeps"] == 1
+    assert after["system_calls"] - before["system_calls"] <= 3
+
+
+def test_a_chain_of_callbacks_asks_epoll_once_in_so_many_turns(loop: Any) -> None:
+    settle(loop)
+    before = loop._counts()["system_calls"]
+
+    def chain(left: int) -> None:
+        if left:
+            loop.call_soon(chain, left - 1)
+        else:
+            loop.stop()
+
+    loop.call_soon(chain, 1600)
+    loop.run_forever()
+    assert 90 <= loop._counts()["system_calls"] - before <= 110
+
+
+def test_timers_are_never_early_without_nanoseconds(engine: str, program: Callable[..., Any]) -> None:
+    """Where the kernel has no epoll_pwait2, waits are rounded up to milliseconds."""
+    code = """
+import asyncio, ctypes, struct, uringloop
+libc = ctypes.CDLL(None, use_errno=True)
+steps = [(0x20, 0, 0, 0), (0x15, 1, 0, 441), (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050000 | 38)]
+text = b"".join(struct.pack("HBBI", *step) for step in steps)
+area = ctypes.create_string_buffer(text, len(text))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("HxxxxxxP", len(steps), ctypes.addressof(area))) == 0
+
+async def main():
+    loop = asyncio.get_running_loop()
+    for i in range(40):
+        delay = 0.0003 * (i % 10)
+        begun = loop.time()
+        await asyncio.sleep(delay)
+        assert loop.time() - begun >= delay
+    before = loop._counts()["turns"]
+    await asyncio.sleep(0.0501)
+    assert loop._counts()["turns"] - before < 10
+
+uringloop.run(main())
+"""
+    program(code)
+
+
+def test_a_descriptor_used_by_one_call_after_the_other_may_change_its_file(loop: Any) -> None:
+    """Closed and opened again between two calls of one turn: the number is the same, the file is not."""
+
+    async def main() -> None:
+        left, right = socket.socketpair()
+        left.setblocking(False)
+        for i in range(50):
+            waiting = loop.create_task(loop.sock_recv(left, 1))
+            await asyncio.sleep(0)
+            loop.call_soon(right.send, b"x")
+            assert await waiting == b"x"
+            number = left.fileno()
+            left.close()
+            again, peer = socket.socketpair()
+            if peer.fileno() == number:
+                again, peer = peer, again
+            assert again.fileno() == number, i
+            right.close()
+            left, right = again, peer
+            left.setblocking(False)
+        left.close()
+        right.close()
+
+    loop.run_until_complete(main())
+
+
+def test_a_file_that_lives_on_in_a_duplicate_ends_no_wait(
+    loop: Any, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    async def main() -> int:
+        left, right = socket.socketpair()
+        left.setblocking(False)
+        duplicate = left.dup()
+        loop.call_later(0.001, right.send, b"xyz")
+        assert await loop.sock_recv(left, 1) == b"x"
+        left.close()
+        await asyncio.sleep(0.001)
+        before: int = loop._counts()["turns"]
+        await asyncio.sleep(0.02)
+        duplicate.close()
+        right.close()
+        after: int = loop._counts()["turns"]
+        return after - before
+
+    assert loop.run_until_complete(main()) < 10
+
+
+def test_the_engine_says_what_it_is(loop: Any) -> None:
+    settle(loop)
+    assert "<EpollEngine fd=" in repr(loop.engine) and "waiting" in repr(loop.engine)
