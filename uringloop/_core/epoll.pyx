@@ -4,7 +4,8 @@
 # of who waits for which descriptor.
 import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 
 from cpython.exc cimport PyErr_CheckSignals
 
@@ -150,6 +151,10 @@ cdef class EpollEngine(Engine):
                 self.wait(0)
                 if self.settled or self.finished:
                     return 0
+        if self.running and self.wake_op.state == OP_IDLE:
+            # The loop is closing, and has taken the wake-up back: a worker that ends can tell nobody.
+            wait_for(list(self.running.values()), return_when=FIRST_COMPLETED)
+            deadline_ns = 0
         return self.wait(deadline_ns)
 
     cdef int reap(self) except -1:
