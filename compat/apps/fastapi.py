@@ -50,8 +50,10 @@ def item(number: int) -> dict[str, int]:
 
 @app.post("/echo")
 async def echo(request: Request) -> Any:
+    chunks = [chunk async for chunk in request.stream()]
+
     async def body() -> AsyncIterator[bytes]:
-        async for chunk in request.stream():
+        for chunk in chunks:
             yield chunk
 
     return StreamingResponse(body(), media_type="application/octet-stream")

@@ -69,7 +69,9 @@ async def sendfile_stays_between_the_writes_around_it() -> None:
 @check(SENDFILE)
 async def sendfile_refuses_writes_meanwhile() -> None:
     loop = asyncio.get_running_loop()
-    with _file() as file:
+    with tempfile.TemporaryFile() as file:
+        # more than all the buffers in between hold
+        file.truncate(40_000_000)
         async with pair() as both:
             both.server.pause_reading()
             sending = asyncio.create_task(loop.sendfile(both.client, file))

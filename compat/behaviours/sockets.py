@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import os
 import socket
 from collections.abc import Iterator
@@ -139,7 +138,7 @@ async def sock_methods_are_coroutines() -> None:
             loop.sock_connect(left, "/nowhere"),
         ]
         for call in calls:
-            assert inspect.iscoroutine(call), call
+            assert asyncio.iscoroutine(call), call
             call.close()
         task = asyncio.create_task(loop.sock_recv(right, 10))
         await asyncio.sleep(0)
