@@ -87,6 +87,10 @@ cdef class Handle(Runnable):
     cdef object culprit(self):
         return self
 
+    cdef void dropped(self) noexcept:
+        # Somebody may have kept it, and what it refers to may refer to that: a coroutine to its timer.
+        self.let_go()
+
     cdef void let_go(self) noexcept:
         """Refer to what is to be called no more."""
         cdef PyObject *callback = self.callback

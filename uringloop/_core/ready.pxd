@@ -10,7 +10,6 @@ cdef class Runnable:
     cdef int run(self, object loop) except -1
     cdef object culprit(self)
     cdef void dropped(self) noexcept
-    cdef void dropped(self) noexcept
 
 
 cdef class ReadyQueue:

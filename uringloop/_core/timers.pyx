@@ -155,6 +155,7 @@ cdef class Timers(TimerKeeper):
         while self.count:
             handle = self._pop(self._first())
             (<TimerHandle> handle).keeper = NULL
+            (<TimerHandle> handle).dropped()
             Py_DECREF(<object> handle)
         self.cancelled = 0
 
