@@ -16,7 +16,7 @@ from uringloop._core.address cimport address_from_raw, address_is_known, raw_fro
 from uringloop._core.future_op cimport PHASE_NEW, WAIT, ReadyOp
 from uringloop._core.kernel cimport (
     EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_recv,
-    c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint32_t, uintptr_t,
+    c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint32_t,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE
@@ -50,13 +50,13 @@ cdef enum:
     LARGE = 16384          # ... unless the last receive was this large: then the copy would cost more
     HINTED = 65536         # descriptors we keep hints for
 
-# What the last receive from each descriptor suggests about the next: the socket object's address, and in its
-# free low bits the hint. Only ever a matter of speed, so another object at the same address does no harm.
-cdef enum:
-    HINT_DRAINED = 1       # it got less than it asked for: there is nothing left to try for
-    HINT_LARGE = 2
-    HINTS = 3
-cdef uintptr_t hints[HINTED]
+# What the last receive from each descriptor suggests about the next. Only ever a matter of speed, so another
+# object at the same address does no harm.
+cdef struct Hint:
+    PyObject *sock         # borrowed, only compared
+    long drained           # the turn in which it got less than it asked for: there is nothing left to try for
+    bint large
+cdef Hint hints[HINTED]
 
 cdef bytes _EMPTY = b""
 cdef object _Socket = socket.socket
@@ -115,23 +115,22 @@ cdef class SockRecv(SockOp):
     cdef object act(self):
         cdef char scratch[SCRATCH]
         cdef ssize_t got
-        cdef uintptr_t hint = hint_for(self.fd, self.sock)
+        cdef Hint *hint = hint_for(self.fd, self.sock)
         if self.res == 0:
             # Not waited for readiness yet.
             self.size = self.wanted_size
             if self.size < 0:
                 return self.sock.recv(self.wanted_size)  # raises what it should
-            if hint & HINT_DRAINED:
-                hints[self.fd] &= ~<uintptr_t> HINT_DRAINED
+            if hint is not NULL and hint.drained == self.loop.turns and self.loop.runner:
                 return WAIT
         if self.size == 0:
             return b""
-        if self.size > SCRATCH or hint & HINT_LARGE:
+        if self.size > SCRATCH or hint is not NULL and hint.large:
             return self._large()
         while True:
             got = c_recv(self.fd, scratch, self.size, MSG_DONTWAIT)
             if got >= 0:
-                give_hint(self.fd, self.sock, got, self.size)
+                give_hint(self, got)
                 return PyBytes_FromStringAndSize(scratch, got)
             if self.unless_blocked(errno):
                 return WAIT
@@ -143,21 +142,23 @@ cdef class SockRecv(SockOp):
         while True:
             data = receive_bytes(self.fd, self.size, MSG_DONTWAIT, &got)
             if data is not None:
-                give_hint(self.fd, self.sock, got, self.size)
+                give_hint(self, got)
                 return data
             if self.unless_blocked(errno):
                 return WAIT
 
 
-cdef inline uintptr_t hint_for(int fd, object sock) noexcept:
-    cdef uintptr_t hint = hints[fd] if 0 <= fd < HINTED else 0
-    return hint & HINTS if hint & ~<uintptr_t> HINTS == <uintptr_t> <PyObject *> sock else 0
+cdef inline Hint *hint_for(int fd, object sock) noexcept:
+    return &hints[fd] if 0 <= fd < HINTED and hints[fd].sock == <PyObject *> sock else NULL
 
 
-cdef inline void give_hint(int fd, object sock, Py_ssize_t got, Py_ssize_t size) noexcept:
-    if fd < HINTED:
-        hints[fd] = <uintptr_t> <PyObject *> sock | (HINT_DRAINED if 0 < got < size else 0) | (
-            HINT_LARGE if got >= LARGE else 0)
+cdef inline void give_hint(SockRecv op, Py_ssize_t got) noexcept:
+    cdef Hint *hint
+    if op.fd < HINTED:
+        hint = &hints[op.fd]
+        hint.sock = <PyObject *> op.sock
+        hint.drained = op.loop.turns if 0 < got < op.size else -1
+        hint.large = got >= LARGE
 
 
 cdef class SockRecvInto(SockOp):
