@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from compat import control, expectations, loops, report, services, venvs, verdict
+from compat import control, expectations, loops, page, report, services, venvs, verdict
 from compat.catalogue import SUITES
 from compat.runner import Options, Outcome, Results, merged, run_suite
 from compat.suite import Suite
@@ -29,6 +29,10 @@ def _arguments() -> argparse.Namespace:
         "--fresh-control", action="store_true", help="run the control again, even if it is on record"
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="every test as it ends, and tracebacks")
+    parser.add_argument(
+        "--report", type=Path, help="make the page docs/compatibility.md from the whole runs on record"
+    )
+    parser.add_argument("--list", action="store_true", help="name the suites")
     parser.add_argument("--json", type=Path, help="write every outcome to this file")
     return parser.parse_args()
 
@@ -77,21 +81,34 @@ def _run(suite_name: str, suite: Suite, arguments: argparse.Namespace) -> verdic
 
 def main() -> int:
     arguments = _arguments()
+    if arguments.list:
+        for name, suite in SUITES.items():
+            print(f"{name:16} {suite.title}")
+        return 0
+    # a page alone runs nothing
+    wanted = arguments.suites or ([] if arguments.report else list(SUITES))
     verdicts = []
-    incomplete = False
-    for suite_name in arguments.suites or SUITES:
+    incomplete = []
+    for suite_name in wanted:
         if suite_name not in SUITES:
             raise SystemExit(f"no suite is called {suite_name!r}: {', '.join(SUITES)}")
         suite = SUITES[suite_name]
         if (reason := suite.missing()) is not None:
-            print(f"{suite_name}: cannot run: {reason}", file=sys.stderr)
-            incomplete = True
+            incomplete.append(f"{suite_name} did not run: {reason}")
             continue
         judged = _run(suite_name, suite, arguments)
         report.print_verdict(judged, arguments.verbose)
+        if not (arguments.pattern or arguments.modules):
+            report.keep(judged)
         verdicts.append(judged)
     if arguments.json:
         report.write_json(arguments.json, verdicts)
+    if arguments.report:
+        page.write(arguments.report)
+    if len(verdicts) > 1:
+        report.print_summary(verdicts)
+    for line in incomplete:
+        print(line, file=sys.stderr)
     return 1 if incomplete or any(judged.failed() for judged in verdicts) else 0
 
 

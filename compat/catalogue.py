@@ -12,6 +12,14 @@ from compat.suites.uvloop import UvloopSuite
 PYTEST = ("pytest==9.1.1", "pytest-mock==3.15.1", "pytest-timeout==2.4.0")
 TRUSTME = ("trustme==1.2.1", "cryptography==46.0.3")
 
+# what can't be run by this harness, for the page
+UNRUNNABLE = {
+    "aiokafka": "needs a Kafka broker, which neither PyPI nor Debian has",
+    "redis-py's cluster, sentinel and module tests": "need several servers, or modules of the server",
+    "Tornado's curl and Twisted tests": "need libcurl and Twisted, which bring their own way to wait",
+    "uvloop's tests of its inside": "libuv handles, file system events, helpers: no other loop has them",
+}
+
 
 def _at_work(area: str, title: str, *requirements: str, services: tuple[str, ...] = ()) -> CheckSuite:
     """A workload of a real application, in apps/."""
