@@ -1,5 +1,7 @@
 """What uringloop raises and warns of its own; everything else is asyncio's and Python's."""
 
+import sys
+
 
 class UringUnavailable(OSError):
     """io_uring was insisted on, and this machine refuses it. The message says why and what to do."""
@@ -7,3 +9,11 @@ class UringUnavailable(OSError):
 
 class UringUnavailableWarning(RuntimeWarning):
     """io_uring is refused here: loops use epoll instead. Said once a process, with the cause and the remedy."""
+
+
+if sys.version_info >= (3, 13):
+    from asyncio import QueueShutDown as QueueShutDown
+else:
+
+    class QueueShutDown(Exception):
+        """The queue was shut down: no item can be put, nor got once none is left."""

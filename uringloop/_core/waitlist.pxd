@@ -38,7 +38,6 @@ cdef class Waiter(Runnable):
 
     cdef bint abandon(self) noexcept
     cdef bint wake_up(self) except -1
-    cdef bint wake_up_foreign(self) except -1
     cdef int report(self, object loop) except -1
 
 
@@ -52,8 +51,8 @@ cdef class Waitlist:
     cdef long grants                  # waiters chosen
     cdef long cancels                 # waiters that left
     cdef long passes                  # grants that went on to another, for who had them could not resume
+    cdef object refusal               # None, or the exception for who would have to wait
     cdef object __weakref__
-    cdef object _gc                   # makes the type one the cyclic collector visits
 
     # What a primitive defines:
     cdef bint take(self) noexcept
@@ -62,7 +61,9 @@ cdef class Waitlist:
 
     cdef object start(self, object value)
     cdef object block(self, object value, object timeout)
-    cdef void append(self, Waiter waiter) noexcept
+    cdef object sleep(self, Waiter waiter, object timeout)
+    cdef int close_line(self, object refusal) except -1
+    cdef bint append(self, Waiter waiter) noexcept
     cdef void unlink(self, Waiter waiter) noexcept
     cdef PyObject *pop(self) noexcept
     cdef PyObject *pop_all(self, WaiterState state) noexcept
@@ -70,6 +71,8 @@ cdef class Waitlist:
 
 
 cdef object TIMED_OUT
+cdef Waiter task_waiter(Waitlist line, object value)
+cdef Waiter thread_waiter(Waitlist line, object value)
 cdef bint deliver(PyObject *owned) except -1
 cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1
 cdef int not_in_a_loop(str what, str instead) except -1

@@ -7,7 +7,6 @@
 # The guard is never held while a callback, a destructor or any other Python code may run. Waking is
 # handing a Runnable over: nothing is resumed from inside a release, however long the chain of releases is.
 from cpython.contextvars cimport PyContext_CopyCurrent
-from cpython.exc cimport PyErr_SetInterrupt
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 
@@ -15,6 +14,7 @@ import _thread
 from asyncio import exceptions
 from asyncio.events import _get_running_loop as _running_loop
 
+from uringloop._core.delivery cimport deliver_foreign
 from uringloop._core.finished cimport finished, thrown, ur_set_iternext, ur_stop
 from uringloop._core.kernel cimport (
     ur_add_fast_method, ur_get_traverse, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_set_traverse,
@@ -82,22 +82,7 @@ cdef class Waiter(Runnable):
         if self.asleep is not None:
             self.asleep.release()
             return True
-        return self.wake_up_foreign()
-
-    cdef bint wake_up_foreign(self) except -1:
-        try:
-            if _running_loop() is self._loop:
-                self._loop.call_soon(Delivery(self))
-            else:
-                self._loop.call_soon_threadsafe(Delivery(self))
-        except KeyboardInterrupt:
-            # It may have been handed over or not: it is passed over, and queues again should it wake. The
-            # interrupt is raised again where it does no harm.
-            PyErr_SetInterrupt()
-            return False
-        except BaseException:
-            return False
-        return True
+        return deliver_foreign(self, self._loop)
 
     cdef int run(self, object loop) except -1:
         cdef object callback = self.callback
@@ -150,7 +135,7 @@ cdef class Waiter(Runnable):
         if self.state == WAITER_CANCELLED:
             raise _CancelledError() if self.message is None else _CancelledError(self.message)
         if self.state == WAITER_FAILED:
-            raise self.error
+            raise self.error if self.error is not None else self.line.refusal
         return None
 
     def done(self):
@@ -162,7 +147,10 @@ cdef class Waiter(Runnable):
     def get_loop(self):
         return self._loop
 
-    # What a coroutine does with the iterator it delegates to
+    # What a coroutine does with what it awaits
+
+    def __await__(self):
+        return self
 
     def send(self, value):
         cdef bint ended = False
@@ -195,8 +183,8 @@ cdef object _step(Waiter waiter, bint *ended):
     if waiter.state == WAITER_PASSED:  # woken after all: the grant is another's, so queue again
         if line.take():
             waiter.state = WAITER_GRANTED
-        else:
-            line.append(waiter)
+        elif not line.append(waiter):
+            waiter.state = WAITER_FAILED
     state = waiter.state
     if state == WAITER_GRANTED:
         waiter.state = WAITER_DONE
@@ -237,23 +225,6 @@ cdef object _add_done_callback(object self, PyObject **args, Py_ssize_t nargs, P
     waiter.cvars = cvars
 
 
-cdef class Delivery:
-    """A waiter on its way through a loop that is not ours. Dropped unrun, it gives back what was granted."""
-    cdef Waiter waiter
-
-    def __init__(self, Waiter waiter):
-        self.waiter = waiter
-
-    def __call__(self):
-        cdef Waiter waiter = self.waiter
-        self.waiter = None
-        waiter.run(waiter._loop)
-
-    def __del__(self):
-        if self.waiter is not None:
-            self.waiter.dropped()
-
-
 cdef class Waitlist:
     """A line of waiters, first come first served."""
 
@@ -274,44 +245,44 @@ cdef class Waitlist:
     cdef object start(self, object value):
         """An iterator to await: finished if what is waited for is to be had, else a waiter in the line."""
         cdef Waiter waiter
-        cdef bint taken
+        cdef bint taken, refused
         ur_guard_lock(&self.guard)
         taken = self.take()
         ur_guard_unlock(&self.guard)
         if not taken:
-            waiter = _task_waiter(self, value)
+            waiter = task_waiter(self, value)
             ur_guard_lock(&self.guard)
             taken = self.take()  # it may have become free while the waiter was made
-            if not taken:
-                self.append(waiter)
+            refused = not taken and not self.append(waiter)
             ur_guard_unlock(&self.guard)
+            if refused:
+                raise self.refusal
             if not taken:
                 return waiter
         return finished(self.collect(value))
 
     cdef object block(self, object value, object timeout):
         """The same for a plain thread, which sleeps; TIMED_OUT after `timeout` seconds, None: never."""
-        cdef Waiter waiter
-        cdef bint taken
-        cdef double seconds = -1 if timeout is None else min(max(<double> timeout, 0), _TIMEOUT_MAX)
-        waiter = _thread_waiter(self, value)
+        cdef Waiter waiter = thread_waiter(self, value)
+        cdef bint taken, refused
         ur_guard_lock(&self.guard)
         taken = self.take()
-        if not taken:
-            self.append(waiter)
+        refused = not taken and not self.append(waiter)
         ur_guard_unlock(&self.guard)
-        if taken:
-            return self.collect(value)
+        if refused:
+            raise self.refusal
+        return self.collect(value) if taken else self.sleep(waiter, timeout)
+
+    cdef object sleep(self, Waiter waiter, object timeout):
+        """Of the plain thread whose waiter is in the line."""
+        cdef double seconds = -1 if timeout is None else min(max(<double> timeout, 0), _TIMEOUT_MAX)
+        cdef WaiterState state
         try:
             waiter.asleep.acquire(True, seconds)
-        except BaseException:
+        except BaseException:  # a signal handler's
             if waiter.abandon():
                 self.give_back()
             raise
-        return self.wake_of_thread(waiter)
-
-    def wake_of_thread(self, Waiter waiter):
-        cdef WaiterState state
         ur_guard_lock(&self.guard)
         state = waiter.state
         if state == WAITER_WAITING:
@@ -328,9 +299,22 @@ cdef class Waitlist:
             return TIMED_OUT
         return waiter.result()
 
+    cdef int close_line(self, object refusal) except -1:
+        """From now on, who would have to wait, and who does, gets this exception."""
+        cdef PyObject *chain
+        ur_guard_lock(&self.guard)
+        self.refusal = refusal
+        chain = self.pop_all(WAITER_FAILED)
+        ur_guard_unlock(&self.guard)
+        deliver_all(chain, refusal)
+        return 0
+
     # Under the guard
 
-    cdef void append(self, Waiter waiter) noexcept:
+    cdef bint append(self, Waiter waiter) noexcept:
+        """At the end of the line. False: the line is closed."""
+        if self.refusal is not None:
+            return False
         Py_INCREF(waiter)
         waiter.state = WAITER_WAITING
         waiter.next = NULL
@@ -342,6 +326,7 @@ cdef class Waitlist:
         self.tail = <PyObject *> waiter
         self.waiting += 1
         self.waits += 1
+        return True
 
     cdef void unlink(self, Waiter waiter) noexcept:
         """Out of the line, wherever it is; the line's reference is the caller's now."""
@@ -384,7 +369,7 @@ cdef class Waitlist:
                 "cancels": self.cancels, "passes": self.passes}
 
 
-cdef Waiter _task_waiter(Waitlist line, object value):
+cdef Waiter task_waiter(Waitlist line, object value):
     cdef Waiter waiter = Waiter.__new__(Waiter)
     cdef object loop = _running_loop()
     if loop is None:
@@ -398,7 +383,7 @@ cdef Waiter _task_waiter(Waitlist line, object value):
     return waiter
 
 
-cdef Waiter _thread_waiter(Waitlist line, object value):
+cdef Waiter thread_waiter(Waitlist line, object value):
     cdef Waiter waiter = Waiter.__new__(Waiter)
     waiter.line = line
     waiter.value = value

@@ -1,7 +1,5 @@
-from uringloop._core.wait cimport Entry
-from uringloop._core.waitlist cimport Waitlist
+from uringloop.sync.acquirable cimport Acquirable
 
 
-cdef class Lock(Waitlist):
+cdef class Lock(Acquirable):
     cdef bint held         # under the guard: stays true from holder to holder
-    cdef Entry entry       # never changes

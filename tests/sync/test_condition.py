@@ -1,0 +1,143 @@
+"""Condition: no notification is lost, and the lock is held again whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from uringloop.sync.condition import Condition
+from uringloop.sync.lock import Lock
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_notify_wakes_in_order(loop: Any) -> None:
+    condition, woken = Condition(), []
+
+    async def wait(number: int) -> None:
+        async with condition:
+            assert await condition.wait() is True
+            assert condition.locked()
+            woken.append(number)
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(wait(number)) for number in range(5)]
+        await turns()
+        async with condition:
+            condition.notify(2)
+        await turns()
+        assert woken == [0, 1]
+        async with condition:
+            condition.notify_all()
+        await asyncio.gather(*tasks)
+
+    loop.run_until_complete(main())
+    assert woken == list(range(5))
+
+
+def test_needs_the_lock(loop: Any) -> None:
+    condition = Condition()
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="un-acquired"):
+            await condition.wait()
+        with pytest.raises(RuntimeError, match="un-acquired"):
+            condition.notify()
+
+    loop.run_until_complete(main())
+
+
+def test_cancelled_wait_holds_the_lock_again(loop: Any) -> None:
+    condition = Condition()
+
+    async def wait() -> None:
+        async with condition:
+            try:
+                await condition.wait()
+            finally:
+                assert condition.locked()
+
+    async def main() -> None:
+        task = asyncio.create_task(wait())
+        await turns()
+        await condition.acquire()
+        task.cancel()
+        await turns()
+        task.cancel()  # again, while it takes the lock again
+        await turns()
+        assert not task.done()
+        condition.release()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not condition.locked()
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_notification_of_a_cancelled_waiter_goes_on(loop: Any, late: bool) -> None:
+    condition = Condition()
+
+    async def wait() -> None:
+        async with condition:
+            await condition.wait()
+
+    async def main() -> None:
+        first, second = asyncio.create_task(wait()), asyncio.create_task(wait())
+        await turns()
+        async with condition:
+            condition.notify()
+            if late:
+                await turns()  # it wakes, and waits for the lock
+            first.cancel()
+            await asyncio.sleep(0)
+        await asyncio.wait_for(second, 5)
+        assert first.cancelled()
+
+    loop.run_until_complete(main())
+
+
+def test_across_loops_and_threads(threads: Any, factories: Any) -> None:
+    condition, items, got = Condition(Lock()), [], []
+
+    async def consume() -> None:
+        for _ in range(20):
+            async with condition:
+                await condition.wait_for(lambda: items)
+                got.append(items.pop())
+
+    def consume_sync() -> None:
+        for _ in range(20):
+            with condition:
+                assert condition.wait_for_sync(lambda: items, 20)
+                got.append(items.pop())
+
+    def produce() -> None:
+        for number in range(100):
+            with condition:
+                items.append(number)
+                condition.notify()
+
+    for factory in factories:
+        threads.loop(consume, factory=factory)
+    threads.plain(consume_sync)
+    threads.plain(produce)
+    threads.join()
+    assert sorted(got) == list(range(100))
+
+
+def test_sync_wait_times_out_with_the_lock(engine: str) -> None:
+    condition = Condition()
+    start = time.monotonic()
+    with condition:
+        assert not condition.wait_sync(0.01)
+        assert condition.locked()
+        assert not condition.wait_for_sync(lambda: False, 0.01)
+    assert time.monotonic() - start >= 0.02
+    assert condition.statistics()["waiting"] == 0

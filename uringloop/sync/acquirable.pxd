@@ -1,0 +1,7 @@
+from uringloop._core.wait cimport Entry
+from uringloop._core.waitlist cimport Waitlist
+
+
+cdef class Acquirable(Waitlist):
+    cdef Entry entry       # never changes
+    cdef bint direct       # never changes: no subclass in Python has a release() of its own

@@ -1,0 +1,26 @@
+from types import TracebackType
+
+from uringloop._core.wait import Entry, Wait
+from uringloop._core.waitlist import Waitlist
+
+class Acquirable(Waitlist):
+    def acquire(self) -> Wait[bool]: ...
+    def acquire_nowait(self) -> bool: ...
+    def acquire_sync(self, timeout: float | None = None) -> bool: ...
+    def release(self) -> None: ...
+    def __aenter__(self) -> Entry[None]: ...
+    def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> Entry[None]: ...
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...

@@ -1,0 +1,61 @@
+# Acquirable: the ways to acquire and release what a Lock and a Semaphore have in common. Owns nothing but
+# the object that `async with` awaits.
+from cpython.object cimport PyObject
+
+from uringloop._core.finished cimport FINISHED
+from uringloop._core.kernel cimport ur_add_fast_method, ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait cimport make_entry, make_wait
+from uringloop._core.waitlist cimport Waitlist, not_in_a_loop
+
+
+cdef class Acquirable(Waitlist):
+    """What tasks of any loop acquire by `async with`, and plain threads by `with`."""
+
+    def __cinit__(self, *args, **options):
+        self.entry = make_entry(self, None)
+        self.direct = type(self).release is Acquirable.release
+
+    def __init__(self):
+        pass  # which takes no argument
+
+    def acquire(self):
+        """Await it to have acquired; gives True."""
+        return make_wait(self, True)
+
+    def acquire_nowait(self):
+        """Acquire if nobody need be waited for; whether it did. From anywhere."""
+        cdef bint taken
+        ur_guard_lock(&self.guard)
+        taken = self.take()
+        ur_guard_unlock(&self.guard)
+        return taken
+
+    def acquire_sync(self, timeout=None):
+        """From a plain thread: True once acquired, False after `timeout` seconds."""
+        not_in_a_loop(f"{type(self).__name__}.acquire_sync()", "`async with`")
+        return self.block(True, timeout) is True
+
+    def release(self):
+        """From anywhere. Who waits longest has it by the time this returns, and wakes on its own loop."""
+        self.give_back()
+
+    def __aenter__(self):
+        return self.entry
+
+    def __enter__(self):
+        not_in_a_loop(f"`with` of a {type(self).__name__}", "`async with`")
+        self.block(None, None)
+
+    def __exit__(self, *exc):
+        self.release()
+
+
+cdef object _aexit(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
+    if (<Acquirable> self).direct:
+        (<Acquirable> self).give_back()
+    else:
+        self.release()
+    return FINISHED
+
+
+ur_add_fast_method(Acquirable, "__aexit__", <void *> _aexit, "Release.")

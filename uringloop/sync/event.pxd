@@ -1,0 +1,9 @@
+from uringloop._core.waitlist cimport Waitlist
+
+
+cdef class Event(Waitlist):
+    cdef int flag          # written under the guard, read without it
+
+
+cdef class AutoResetEvent(Waitlist):
+    cdef bint flag         # under the guard

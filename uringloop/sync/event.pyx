@@ -1,0 +1,108 @@
+# Event and AutoResetEvent: a flag to wait for. They own the flag; whom it wakes is the waitlist's.
+from cpython.object cimport PyObject
+
+from uringloop._core.finished cimport finished
+from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
+from uringloop._core.wait cimport make_wait
+from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop
+
+
+cdef class Event(Waitlist):
+    """asyncio.Event for tasks of any loop and plain threads: stays set until it is cleared."""
+
+    cdef bint take(self) noexcept:
+        return self.flag
+
+    cdef object start(self, object value):
+        # Without the guard: once the flag is seen set, there is nothing to wait for whatever happens next.
+        if ur_load_int(&self.flag):
+            return finished(value)
+        return Waitlist.start(self, value)
+
+    def set(self):
+        """From anywhere, a signal handler too. All who wait wake, on their own loops, one wake a loop."""
+        cdef PyObject *chain
+        ur_guard_lock(&self.guard)
+        ur_store_int(&self.flag, True)
+        chain = self.pop_all(WAITER_GRANTED)
+        ur_guard_unlock(&self.guard)
+        deliver_all(chain, None)
+
+    def clear(self):
+        """Who waited when it was set wakes all the same."""
+        ur_guard_lock(&self.guard)
+        ur_store_int(&self.flag, False)
+        ur_guard_unlock(&self.guard)
+
+    def is_set(self):
+        return ur_load_int(&self.flag) != 0
+
+    def wait(self):
+        """Await it to see the event set; gives True."""
+        return make_wait(self, True)
+
+    def wait_sync(self, timeout=None):
+        """From a plain thread: True once set, False after `timeout` seconds."""
+        if ur_load_int(&self.flag):
+            return True
+        not_in_a_loop("Event.wait_sync()", "`await event.wait()`")
+        return self.block(True, timeout) is not TIMED_OUT
+
+    def statistics(self):
+        """{set, waiting: now; waits, grants, cancels, passes: since it was made}."""
+        return {"set": self.is_set(), **self.counts()}
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {'set' if self.flag else 'unset'} waiting={self.waiting}>"
+
+
+cdef class AutoResetEvent(Waitlist):
+    """An event that the one waiter it wakes clears. Set again before anybody waits, it is set once."""
+
+    def __init__(self, bint set=False):
+        self.flag = set
+
+    cdef bint take(self) noexcept:
+        if not self.flag:
+            return False
+        self.flag = False
+        return True
+
+    cdef int give_back(self) except -1:
+        cdef PyObject *next
+        while True:
+            ur_guard_lock(&self.guard)
+            next = self.pop()
+            if next is NULL:
+                self.flag = True
+            ur_guard_unlock(&self.guard)
+            if next is NULL or deliver(next):
+                return 0
+
+    def set(self):
+        """From anywhere. Who waits longest wakes; if nobody waits, the next to come need not."""
+        self.give_back()
+
+    def clear(self):
+        ur_guard_lock(&self.guard)
+        self.flag = False
+        ur_guard_unlock(&self.guard)
+
+    def is_set(self):
+        return self.flag
+
+    def wait(self):
+        """Await it to see the event set, and clear it; gives True."""
+        return make_wait(self, True)
+
+    def wait_sync(self, timeout=None):
+        """From a plain thread: True once set, False after `timeout` seconds."""
+        not_in_a_loop("AutoResetEvent.wait_sync()", "`await event.wait()`")
+        return self.block(True, timeout) is not TIMED_OUT
+
+    def statistics(self):
+        """{set, waiting: now; waits, grants, cancels, passes: since it was made}."""
+        return {"set": self.flag, **self.counts()}
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {'set' if self.flag else 'unset'} waiting={self.waiting}>"

@@ -1,0 +1,51 @@
+# Line: a waitlist for primitives written in Python (Condition). One can only be woken from it, so it owns
+# nothing but the line. A wake that its waiter can not use goes on to the next.
+from cpython.object cimport PyObject
+
+from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, task_waiter, thread_waiter
+
+
+cdef class Line(Waitlist):
+    """Stand in the line, do what must be done with a place in it, then wait."""
+
+    cdef int give_back(self) except -1:
+        self.wake(1)
+        return 0
+
+    def stand(self):
+        """A place for the current task, to be awaited."""
+        return self.placed(task_waiter(self, True))
+
+    def stand_sync(self):
+        """A place for a plain thread, to sleep in."""
+        return self.placed(thread_waiter(self, True))
+
+    cdef object placed(self, Waiter waiter):
+        ur_guard_lock(&self.guard)
+        self.append(waiter)
+        ur_guard_unlock(&self.guard)
+        return waiter
+
+    def sleep_in(self, Waiter waiter, timeout):
+        """False after `timeout` seconds."""
+        return self.sleep(waiter, timeout) is not TIMED_OUT
+
+    def wake(self, Py_ssize_t count):
+        """At most so many, first come first; how many were woken."""
+        cdef PyObject *next
+        cdef Py_ssize_t woken = 0
+        while woken < count:
+            ur_guard_lock(&self.guard)
+            next = self.pop()
+            ur_guard_unlock(&self.guard)
+            if next is NULL:
+                break
+            woken += deliver(next)
+        return woken
+
+    def statistics(self):
+        return self.counts()
+
+    def __repr__(self):
+        return f"<Line waiting={self.waiting}>"

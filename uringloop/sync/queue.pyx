@@ -1,0 +1,273 @@
+# Queue, LifoQueue and PriorityQueue. A queue owns its items and two lines: of who waits for an item, and of who
+# waits for room. Both deal in permits: who is granted one takes its item, or puts it, when it runs. So
+# one that is cancelled after the grant has lost nothing: the permit goes on, and the item is where it was.
+from cpython.object cimport PyObject
+
+import _thread
+import asyncio
+import heapq
+import math
+import types
+from collections import deque
+
+from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
+from uringloop._core.wait cimport make_wait
+from uringloop._core.waitlist cimport (
+    TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop,
+)
+
+from uringloop.errors import QueueShutDown
+
+
+cdef class Store:
+    """The items, first in first out. Each method is atomic by itself."""
+
+    def __init__(self):
+        items = deque()
+        self.put_item, self.get_item = items.append, items.popleft
+
+    cdef object fetch(self):
+        return self.get_item()
+
+    cdef int keep(self, object item) except -1:
+        self.put_item(item)
+        return 0
+
+
+cdef class Stack(Store):
+    def __init__(self):
+        items = []
+        self.put_item, self.get_item = items.append, items.pop
+
+
+cdef class Heap(Store):
+    def __init__(self):
+        self.items = []
+        self.order = _thread.RLock()
+
+    cdef object fetch(self):
+        with self.order:
+            return heapq.heappop(self.items)
+
+    cdef int keep(self, object item) except -1:
+        with self.order:
+            heapq.heappush(self.items, item)
+        return 0
+
+
+cdef class Permits(Waitlist):
+    """Semaphore's rules: a permit that is added while somebody waits is never free."""
+
+    cdef bint take(self) noexcept:
+        if self.free == 0:
+            return False
+        self.free -= 1
+        return True
+
+    cdef int add(self) except -1:
+        cdef PyObject *next
+        while True:
+            ur_guard_lock(&self.guard)
+            next = self.pop()
+            if next is NULL:
+                self.free += 1
+            ur_guard_unlock(&self.guard)
+            if next is NULL or deliver(next):
+                return 0
+
+    cdef int give_back(self) except -1:
+        return self.add()
+
+
+cdef class Items(Permits):
+    """Who gets. A permit is an item in the store that nobody else will take."""
+
+    cdef object collect(self, object value):
+        try:
+            return self.store.fetch()
+        finally:
+            if self.room is not None:
+                self.room.add()
+
+    cdef int discard(self) except -1:
+        cdef bint taken
+        while True:
+            ur_guard_lock(&self.guard)
+            taken = self.take()
+            ur_guard_unlock(&self.guard)
+            if not taken:
+                return 0
+            self.collect(None)
+            self.unfinished.end()
+
+    def __repr__(self):
+        return f"<Items free={self.free} waiting={self.waiting}>"
+
+
+cdef class Room(Permits):
+    """Who puts. A permit is a place in the store that nobody else will fill."""
+
+    cdef bint take(self) noexcept:
+        if self.refusal is not None:
+            return False
+        return self.unlimited or Permits.take(self)
+
+    cdef object collect(self, object value):
+        try:
+            self.store.keep(value)
+        except BaseException:  # of comparing items: it was not put
+            if not self.unlimited:
+                self.add()
+            raise
+        self.items.unfinished.begin()
+        self.items.add()
+        if ur_load_int(&self.items.discarding):
+            self.items.discard()  # the shutdown came in between, and did not see it
+
+    def __repr__(self):
+        return f"<Room {'unlimited' if self.unlimited else f'free={self.free}'} waiting={self.waiting}>"
+
+
+cdef class Unfinished(Waitlist):
+    """Who joins: until every item put was said to be done."""
+
+    cdef bint take(self) noexcept:
+        return self.count == 0
+
+    cdef int begin(self) except -1:
+        ur_guard_lock(&self.guard)
+        self.count += 1
+        ur_guard_unlock(&self.guard)
+        return 0
+
+    cdef int end(self) except -1:
+        cdef PyObject *chain = NULL
+        cdef bint above
+        ur_guard_lock(&self.guard)
+        above = self.count == 0
+        if not above:
+            self.count -= 1
+            if self.count == 0:
+                chain = self.pop_all(WAITER_GRANTED)
+        ur_guard_unlock(&self.guard)
+        if above:
+            raise ValueError("task_done() called too many times")
+        deliver_all(chain, None)
+        return 0
+
+
+cdef class Queue:
+    """asyncio.Queue for tasks of any loop; plain threads use the methods that end in _sync."""
+
+    def __init__(self, maxsize=0):
+        cdef Store store = self.new_store()
+        self.maxsize = maxsize
+        self.items, self.room, self.unfinished = Items(), Room(), Unfinished()
+        self.items.store = self.room.store = store
+        self.items.unfinished = self.unfinished
+        self.room.items = self.items
+        self.room.unlimited = maxsize <= 0
+        if not self.room.unlimited:
+            self.room.free = math.ceil(maxsize)
+            self.items.room = self.room  # a cycle, which a queue without a limit does not need
+
+    cdef Store new_store(self):
+        return Store()
+
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    def put(self, item):
+        """Await it to have put the item: at once, or when there is room."""
+        return make_wait(self.room, item)
+
+    def get(self):
+        """Await it for an item: at once, or when there is one."""
+        return make_wait(self.items, None)
+
+    def put_nowait(self, item):
+        """From anywhere; raises QueueFull if there is no room."""
+        self.nowait(self.room, item, asyncio.QueueFull)
+
+    def get_nowait(self):
+        """From anywhere; raises QueueEmpty if there is no item."""
+        return self.nowait(self.items, None, asyncio.QueueEmpty)
+
+    cdef object nowait(self, Permits line, object value, object error):
+        cdef bint taken
+        ur_guard_lock(&line.guard)
+        taken = line.take()
+        ur_guard_unlock(&line.guard)
+        if not taken:
+            raise error if line.refusal is None else line.refusal
+        return line.collect(value)
+
+    def put_sync(self, item, timeout=None):
+        """From a plain thread; raises TimeoutError after `timeout` seconds without room."""
+        not_in_a_loop("Queue.put_sync()", "`await queue.put()`")
+        if self.room.block(item, timeout) is TIMED_OUT:
+            raise TimeoutError("no room in the queue")
+
+    def get_sync(self, timeout=None):
+        """From a plain thread; raises TimeoutError after `timeout` seconds without an item."""
+        not_in_a_loop("Queue.get_sync()", "`await queue.get()`")
+        item = self.items.block(None, timeout)
+        if item is TIMED_OUT:
+            raise TimeoutError("no item in the queue")
+        return item
+
+    def task_done(self):
+        """An item that was got has been dealt with."""
+        self.unfinished.end()
+
+    def join(self):
+        """Await it until every item that was put has been dealt with."""
+        return make_wait(self.unfinished, None)
+
+    def join_sync(self, timeout=None):
+        """The same for a plain thread: False after `timeout` seconds."""
+        not_in_a_loop("Queue.join_sync()", "`await queue.join()`")
+        return self.unfinished.block(None, timeout) is not TIMED_OUT
+
+    def shutdown(self, bint immediate=False):
+        """No more items: put raises QueueShutDown, and so does get once there is none left. If `immediate`,
+        those that are left are discarded, as if each had been got and dealt with."""
+        if immediate:
+            ur_store_int(&self.items.discarding, True)
+        self.room.close_line(QueueShutDown)
+        self.items.close_line(QueueShutDown)
+        if immediate:
+            self.items.discard()
+
+    def qsize(self):
+        """Items that are nobody's yet."""
+        return self.items.free
+
+    def empty(self):
+        return self.items.free == 0
+
+    def full(self):
+        """Is there no room that is nobody's yet?"""
+        return not self.room.unlimited and self.room.free == 0
+
+    def statistics(self):
+        """{size, unfinished: now; get, put: of who waits to}."""
+        return {"size": self.items.free, "unfinished": self.unfinished.count,
+                "get": self.items.counts(), "put": self.room.counts()}
+
+    def __repr__(self):
+        return (f"<{type(self).__name__} size={self.items.free} maxsize={self.maxsize} "
+                f"getters={self.items.waiting} putters={self.room.waiting}>")
+
+
+cdef class LifoQueue(Queue):
+    """A Queue that gives the item put last first."""
+
+    cdef Store new_store(self):
+        return Stack()
+
+
+cdef class PriorityQueue(Queue):
+    """A Queue that gives the least item first. Comparing items must not use the queue."""
+
+    cdef Store new_store(self):
+        return Heap()

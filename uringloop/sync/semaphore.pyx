@@ -1,0 +1,64 @@
+# Semaphore and BoundedSemaphore: a number of permits. They own how many are free; strictly first come, first
+# served, and a permit that is released while somebody waits is never free.
+from cpython.object cimport PyObject
+
+from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.waitlist cimport deliver
+from uringloop.sync.acquirable cimport Acquirable
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef class Semaphore(Acquirable):
+    """asyncio.Semaphore for tasks of any loop, and with `with semaphore:` for plain threads as well."""
+
+    def __init__(self, value=1):
+        if value < 0:
+            raise ValueError("Semaphore initial value must be >= 0")
+        self.value = value
+        self.bound = PY_SSIZE_T_MAX
+
+    cdef bint take(self) noexcept:
+        if self.value == 0:
+            return False
+        self.value -= 1
+        return True
+
+    cdef int give_back(self) except -1:
+        cdef PyObject *next
+        cdef bint above
+        while True:
+            ur_guard_lock(&self.guard)
+            next = self.pop()
+            above = next is NULL and self.value >= self.bound
+            if next is NULL and not above:
+                self.value += 1
+            ur_guard_unlock(&self.guard)
+            if above:
+                raise ValueError(f"{type(self).__name__} released too many times")
+            if next is NULL or deliver(next):
+                return 0
+
+    @property
+    def _value(self):
+        return self.value  # programs look at asyncio's
+
+    def locked(self):
+        """Would acquire() wait?"""
+        return self.value == 0
+
+    def statistics(self):
+        """{value, waiting: now; waits, grants, cancels, passes: since it was made}."""
+        return {"value": self.value, **self.counts()}
+
+    def __repr__(self):
+        return f"<{type(self).__name__} value={self.value} waiting={self.waiting}>"
+
+
+cdef class BoundedSemaphore(Semaphore):
+    """A Semaphore whose release() raises ValueError if there would be more permits than at first."""
+
+    def __init__(self, value=1):
+        Semaphore.__init__(self, value)
+        self.bound = value
