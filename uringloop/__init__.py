@@ -17,3 +17,11 @@ __all__ = [
     "open_file",
     "run",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "ops":  # needs an extra, and is imported when first used
+        import importlib
+
+        return importlib.import_module("uringloop.ops")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -95,6 +95,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._listeners: dict[int, Listener] = {}
         self._datagram_room: Any = None
         self._unix_server_sockets: dict[socket.socket, int] = {}
+        self._at_close: list[Callable[[], object]] = []  # of rooms this file does not know
         self._readers = Readers(self)
         self._signals = Signals(self)
         self._closed = False
@@ -131,6 +132,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             raise RuntimeError("Cannot close a running event loop")
         if self._closed:
             return
+        for release in list(self._at_close):
+            release()
         self._signals.close()
         self._readers.clear()
         base_events.BaseEventLoop.close(self)
