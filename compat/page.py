@@ -21,17 +21,17 @@ What other people's test suites and programs say. `make compat` runs them on uri
 asyncio, the control. This page is made by `python -m compat --report docs/compatibility.md` from the runs on
 record; nothing in it is written by hand.
 
-- **applicable**: tests that make the loop under test and that stock asyncio passes on the same machine. A test
-  that never makes a loop by asyncio's public names proves nothing about one, and is not counted.
+- **applicable**: tests that make the loop under test and that stock asyncio passes on the same machine. A
+  test that never makes a loop by asyncio's public names proves nothing about one, and is not counted.
 - **internals**: tests of the stock loop's own private parts, listed below with the reason. They stay on stock
   asyncio.
-- A test that fails where stock asyncio passes fails the run, unless it stands in `compat/expectations/` with its
-  reason; one that stands there and passes fails the run too.
+- A test that fails where stock asyncio passes fails the run, unless it stands in `compat/expectations/` with
+  its reason; one that stands there and passes fails the run too.
 """
 _LEGEND = """\
 Y: every check of the row passes that stock asyncio passes; P: some do; N: none, as a method or argument is
-missing; F: none; C: a check crashed the process; -: the Python of that run does not promise it. The checks are in
-`compat/behaviours/`.
+missing; F: none; C: a check crashed the process; -: the Python of that run does not promise it. The checks are
+in `compat/behaviours/`.
 """
 _MISSING = ("NotImplementedError", "AttributeError", "TypeError")
 
