@@ -16,7 +16,7 @@ from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 
 cdef extern from "Python.h":
-    object PyObject_Vectorcall(object callable, PyObject **args, size_t nargsf, PyObject *kwnames)
+    object PyObject_Call(object callable, object args, object kwargs)
     PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
     bint PyExceptionInstance_Check(object error)
@@ -42,7 +42,7 @@ cdef extern from *:
     int return_value "ur_return_value"(object value) except -1
 
 cdef object _Future = futures.Future
-cdef tuple _LOOP = ("loop",)
+cdef tuple _NO_ARGUMENTS = ()
 cdef str _SET_RESULT = "set_result"
 cdef str _BLOCKING = "_asyncio_future_blocking"
 WAIT = object()
@@ -139,11 +139,9 @@ cdef class FutureOp(Op):
         raise RuntimeError("await wasn't used with future")
 
     cdef object suspend(self):
-        cdef PyObject *stack[2]
         self.done = False
         self.loop.engine.submit(self)
-        stack[1] = <PyObject *> self.loop
-        self.future = PyObject_Vectorcall(_Future, &stack[1], PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
+        self.future = PyObject_Call(_Future, _NO_ARGUMENTS, self.loop.future_arguments)
         self.future._asyncio_future_blocking = True
         return self.future
 

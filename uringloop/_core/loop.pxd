@@ -16,6 +16,7 @@ cdef class Loop:
     cdef public bint _closed              # read by any thread
     cdef public bint _debug
     cdef public object _task_factory
+    cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once
     cdef public double slow_callback_duration
     cdef readonly long turns
     cdef readonly long callbacks          # runnables run

@@ -25,6 +25,7 @@ from uringloop._core.timers cimport Timers
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil
+    object PyObject_Call(object callable, object args, object kwargs)
     object PyObject_Vectorcall(object callable, PyObject **args, size_t nargsf, PyObject *kwnames)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
 
@@ -42,6 +43,7 @@ cdef extern from "<math.h>" nogil:
 cdef object _Task = tasks.Task
 cdef object _Future = futures.Future
 cdef tuple _LOOP = ("loop",)
+cdef tuple _NO_ARGUMENTS = ()
 cdef str _CONTEXT = "context"
 
 
@@ -51,6 +53,7 @@ cdef class Loop:
 
     def _set_up(self, engine_class, dict options):
         """Make the parts. Not __init__: that is BaseEventLoop's, which sets attributes only."""
+        self.future_arguments = {"loop": self}
         self.ready = ReadyQueue()
         self.timers = Timers()
         self.engine = engine_class(self.ready, **options)
@@ -360,11 +363,12 @@ cdef object _call_at(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject
 
 
 cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    cdef PyObject *stack[2]
     if nargs or kwnames is not NULL:
         raise TypeError("create_future() takes no arguments")
-    stack[1] = self
-    return PyObject_Vectorcall(_Future, &stack[1], PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
+    arguments = (<Loop> self).future_arguments
+    if arguments is None:  # the loop is garbage being taken apart, and a finaliser asks
+        arguments = {"loop": self}
+    return PyObject_Call(_Future, _NO_ARGUMENTS, arguments)
 
 
 cdef object _create_task(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
