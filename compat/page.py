@@ -30,8 +30,8 @@ record; nothing in it is written by hand.
 """
 _LEGEND = """\
 Y: every check of the row passes that stock asyncio passes; P: some do; N: none, as a method or argument is
-missing; F: none; C: a check crashed the process; -: the Python of that run does not promise it. The checks are
-in `compat/behaviours/`.
+missing; F: none; C: a check crashed the process; -: the Python of that run does not promise it. The checks
+are in `compat/behaviours/`.
 """
 _MISSING = ("NotImplementedError", "AttributeError", "TypeError")
 
