@@ -83,13 +83,15 @@ def test_callbacks_run_in_the_context_given(loop: Loop, method: str) -> None:
 
 
 @contract
-def test_a_context_that_is_entered_already_is_reported(loop: Loop) -> None:
+def test_a_context_that_is_entered_already_is_reported(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     reports: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda loop, context: reports.append(context))
     context = contextvars.copy_context()
     loop.call_soon(print, context=context)
     context.run(run_turn, loop)
-    assert len(reports) == 1 and isinstance(reports[0]["exception"], RuntimeError)
+    # Since Python 3.12 the handler itself is run in that context, which fails in turn and is logged.
+    told = str(reports[0]["exception"]) if reports else caplog.text
+    assert "cannot enter context" in told
 
 
 @contract

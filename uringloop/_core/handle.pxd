@@ -22,6 +22,7 @@ cdef class Handle(Runnable):
     cdef int set_arguments(self, tuple args) except -1
     cdef int note(self, object loop, object traceback) except -1
     cdef void let_go(self) noexcept
+    cdef void forget_loop(self) noexcept
 
 
 cdef class TimerKeeper:

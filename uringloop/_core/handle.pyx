@@ -101,6 +101,17 @@ cdef class Handle(Runnable):
         Py_XDECREF(callback)
         Py_XDECREF(first)
         Py_XDECREF(second)
+        if self.notes is not NULL:
+            self.forget_loop()
+
+    cdef void forget_loop(self) noexcept:
+        # A report of what the handle raised has the handle, and the loop's exception handler may have kept the report.
+        cdef PyObject *notes = self.notes
+        traceback = (<tuple> notes)[1]
+        self.notes = NULL
+        if traceback is not None:
+            self.note(None, traceback)
+        Py_DECREF(<object> notes)
 
     cdef int report(self, object loop) except -1:
         """The callback raised. SystemExit and KeyboardInterrupt leave the loop; all else goes to its handler."""

@@ -44,6 +44,9 @@ class Signals:
         except (ValueError, OSError) as error:
             raise RuntimeError(str(error)) from None
         handle = self._loop._make_handle(callback, args)
+        replaced = self._handlers.get(signum)
+        if replaced is not None:
+            replaced.cancel()
         self._handlers[signum] = handle
         try:
             signal.signal(signum, _ignore)
@@ -58,8 +61,10 @@ class Signals:
 
     def remove(self, signum: int) -> bool:
         self.check(signum)
-        if self._handlers.pop(signum, None) is None:
+        handle = self._handlers.pop(signum, None)
+        if handle is None:
             return False
+        handle.cancel()
         back = signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL
         try:
             signal.signal(signum, back)

@@ -1,0 +1,109 @@
+"""Handles: no part in garbage collection, yet whatever keeps one, nothing is kept for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import uringloop
+
+pytestmark = pytest.mark.contract
+
+
+class Keeper:
+    """Has the handles of its own methods, as connections have those of their timeouts."""
+
+    handle: Any = None
+
+    def told(self, *args: object) -> None: ...
+
+    def fails(self, *args: object) -> None:
+        raise ZeroDivisionError
+
+
+def keeps_reports(loop: Any, keeper: Any) -> None:
+    keeper.reports = []
+    loop.set_exception_handler(lambda loop, context: keeper.reports.append(context))
+    loop.call_soon(keeper.fails, loop)
+
+
+def watches(loop: Any, keeper: Any) -> None:
+    keeper.sockets = left, right = socket.socketpair()
+    keeps_reports(loop, keeper)
+    right.send(b"x")
+    loop.add_reader(left, keeper.fails, loop)
+
+
+def listens(loop: Any, keeper: Any) -> None:
+    keeps_reports(loop, keeper)
+    loop.add_signal_handler(signal.SIGUSR1, keeper.fails, loop)
+    loop.call_soon(signal.raise_signal, signal.SIGUSR1)
+
+
+def keep(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], None]:
+    return lambda loop, keeper: setattr(keeper, "handle", handle(loop, keeper))
+
+
+WAYS: dict[str, Callable[[Any, Any], None]] = {
+    "ran": keep(lambda loop, keeper: loop.call_soon(keeper.told, loop)),
+    "ran with many arguments": keep(lambda loop, keeper: loop.call_soon(keeper.told, 1, loop, keeper)),
+    "ran from another thread": keep(lambda loop, keeper: loop.call_soon_threadsafe(keeper.told, loop)),
+    "raised": keep(lambda loop, keeper: loop.call_soon(keeper.fails, loop)),
+    "was a timer that is not due": keep(lambda loop, keeper: loop.call_later(3600, keeper.told, loop)),
+    "was a timer that ran": keep(lambda loop, keeper: loop.call_later(0, keeper.told, loop)),
+    "was never run": lambda loop, keeper: loop.call_soon(
+        lambda: setattr(keeper, "handle", loop.call_soon(keeper.told, loop))
+    ),
+    "was reported": keeps_reports,
+    "was a reader's and reported": watches,
+    "was a signal's and reported": listens,
+}
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_kept_for_ever_by_a_handle_that(engine: str, way: str, debug: bool) -> None:
+    loop = asyncio.new_event_loop() if engine == "asyncio" else uringloop.new_event_loop()
+    loop.set_debug(debug)
+    loop.set_exception_handler(lambda loop, context: None)
+    keeper = Keeper()
+    WAYS[way](loop, keeper)
+    for _ in range(30):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    for end in getattr(keeper, "sockets", ()):
+        loop.remove_reader(end)
+        end.close()
+    loop.close()
+    gone = weakref.ref(keeper)
+    del keeper, loop
+    gc.collect()
+    gc.collect()
+    assert gone() is None
+
+
+def test_timer_handles_are_ordered_by_their_time(loop: Any) -> None:
+    early, late = loop.call_at(loop.time() + 10, print), loop.call_at(loop.time() + 20, print)
+    assert early < late and early <= late and late > early and late >= early and early != late
+    assert not early > late and not late < early
+    assert sorted([late, early]) == [early, late]
+    assert early == early and hash(early) == hash(early.when())
+    assert len({early, late}) == 2
+    with pytest.raises(TypeError):
+        assert early < 5
+    early.cancel()
+    late.cancel()
+
+
+@pytest.mark.skipif(not hasattr(asyncio.Handle, "get_context"), reason="get_context came with Python 3.12")
+def test_a_handle_gives_its_context(loop: Any) -> None:
+    handle = loop.call_soon(print)
+    handle.get_context().run(id, 1)
+    handle.cancel()
