@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.behaviours import AREAS
 from compat.suite import CheckSuite, Suite
+from compat.suites.aiofiles import AiofilesSuite
 from compat.suites.cpython import CPythonSuite
 from compat.suites.pytest import PytestSuite
 from compat.suites.unittest import UnittestSuite
@@ -108,6 +109,13 @@ SUITES: dict[str, Suite] = {
         name="pytest-asyncio",
         version="1.5.0",
         requirements=("pytest-asyncio==1.5.0", "pytest==9.1.1", "hypothesis==6.150.0", "coverage==7.13.0"),
+    ),
+    "aiofiles": AiofilesSuite(
+        title="aiofiles' test suite, on uringloop.aiofiles_compat",
+        name="aiofiles",
+        version="25.1.0",
+        requirements=("aiofiles==25.1.0", *PYTEST, "pytest-asyncio==1.5.0"),
+        options=("--asyncio-mode=auto",),
     ),
     "tornado": UnittestSuite(
         title="Tornado's test suite",

@@ -195,8 +195,7 @@ class Attached:
             flight.opens = sqe.opcode in OPENING
             flights.append(flight)
         if timeout is not None:
-            limit = liburing.Timespec(int(timeout))
-            limit.nsec = int(timeout % 1 * 1e9)
+            limit = liburing.timespec(timeout)
             sqe = liburing.io_uring_get_sqe(self._ring)
             timer = self._flight([limit])
             timer.wanted = False

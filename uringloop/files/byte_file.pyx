@@ -7,7 +7,7 @@ import os
 import warnings
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.errno cimport ESPIPE
+from libc.errno cimport EIO, ESPIPE
 from libc.string cimport memcpy
 
 from uringloop._core.file_op cimport ur_pwrite
@@ -41,16 +41,33 @@ cdef class ByteFile(Transfers):
 
     def __dealloc__(self):
         # As io's files do: what was written is written, even by a program that forgot to close. This may block.
-        cdef int64_t res
         if self.descriptor is None or self.is_closed or self.current is not None:
             return
+        self.write_out()
+        _unclosed(self.descriptor)
+
+    cdef int write_out(self) noexcept:
+        cdef int64_t res
         while self.out_end > self.out_start:
             res = ur_pwrite(self.descriptor.fd, self.out.data + self.out_start, self.out_end - self.out_start,
                             self.out_offset())
             if res <= 0:
-                break
+                return -1
             self.out_start += res
-        _unclosed(self.descriptor)
+        return 0
+
+    def release(self):
+        """The descriptor, at this position, for others to go on with; the file is closed. What was not written yet is
+        written now, which may block."""
+        cdef int fd = self.fileno()
+        if self.busy() or self.apart_ops:
+            raise RuntimeError("the file is in use")
+        if self.write_out() < 0:
+            raise OSError(EIO, os.strerror(EIO), self.name)
+        self.out_start = self.out_end = 0
+        self.is_closed = True
+        self.descriptor.lend(self.position)
+        return fd
 
     def __repr__(self):
         return f"<{type(self).__name__} name={self.name!r} mode={self.mode!r}{' closed' if self.is_closed else ''}>"

@@ -24,5 +24,6 @@ cdef class Descriptor:
     cdef FileOp reading(self, Loop loop, object keep, char *data, size_t length, int64_t offset)
     cdef FileOp writing(self, Loop loop, object keep, const char *data, size_t length, int64_t offset)
     cdef int detach(self, int64_t position) except? -1
+    cdef int lend(self, int64_t position) except -1
     cdef int finish(self, int64_t position) except -1
     cdef int64_t size_now(self) noexcept

@@ -79,6 +79,12 @@ cdef class Descriptor:
             c_lseek(fd, position, 0)
         return -1
 
+    cdef int lend(self, int64_t position) except -1:
+        """Somebody else's to close from now on."""
+        self.closefd = False
+        self.detach(position)
+        return 0
+
     cdef int finish(self, int64_t position) except -1:
         """Close, where that cannot block."""
         cdef int fd = self.detach(position)
