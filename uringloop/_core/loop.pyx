@@ -367,7 +367,7 @@ cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, Py
         raise TypeError("create_future() takes no arguments")
     arguments = (<Loop> self).future_arguments
     if arguments is None:  # the loop is garbage being taken apart, and a finaliser asks
-        arguments = {"loop": self}
+        arguments = {"loop": <object> self}
     return PyObject_Call(_Future, _NO_ARGUMENTS, arguments)
 
 
