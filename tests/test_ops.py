@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-liburing = pytest.importorskip("liburing", reason="python-liburing is an extra, of x86-64")
-
 import uringloop
-from uringloop import ops
 from uringloop._core.probe import refusal
+
+liburing = pytest.importorskip("liburing", reason="python-liburing is an extra, of x86-64")
+ops = uringloop.ops
 
 pytestmark = pytest.mark.skipif(refusal() is not None, reason="io_uring is refused here")
 
@@ -59,7 +59,9 @@ def test_one_operation(loop: Any, tmp_path: Path) -> None:
 
 def test_more_operations_than_the_ring_has_entries(loop: Any) -> None:
     async def main() -> None:
-        assert await asyncio.gather(*(ops.submit(liburing.io_uring_prep_nop) for _ in range(2000))) == [0] * 2000
+        assert (
+            await asyncio.gather(*(ops.submit(liburing.io_uring_prep_nop) for _ in range(2000))) == [0] * 2000
+        )
 
     run(loop, main())
 
@@ -99,7 +101,9 @@ def test_a_cancelled_accept_leaves_no_descriptor(loop: Any) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             for turns in range(6):
-                task = asyncio.ensure_future(ops.submit(liburing.io_uring_prep_accept, server.fileno(), None, 0))
+                task = asyncio.ensure_future(
+                    ops.submit(liburing.io_uring_prep_accept, server.fileno(), None, 0)
+                )
                 with socket.create_connection(server.getsockname()):
                     for _ in range(turns):
                         await asyncio.sleep(0)
@@ -236,9 +240,19 @@ def test_other_loops_are_refused() -> None:
 
 
 def test_without_the_package_the_extra_is_named(program: Any) -> None:
-    code = "import sys; sys.modules['liburing'] = None\nimport uringloop\ntry: uringloop.ops\nexcept ImportError as e: print(e)"
+    code = """
+import sys
+sys.modules["liburing"] = None
+import uringloop
+try:
+    uringloop.ops
+except ImportError as error:
+    print(error)
+"""
     assert "uringloop-asyncio[liburing]" in program(code).stdout
-    assert "liburing" not in program("import uringloop, sys; print(*sys.modules)").stdout.replace("uringloop", "")
+    assert "liburing" not in program("import uringloop, sys; print(*sys.modules)").stdout.replace(
+        "uringloop", ""
+    )
 
 
 # What the core does, seen by another
@@ -263,7 +277,12 @@ def test_waitid(loop: Any) -> None:
     async def main() -> None:
         child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
         info = liburing.SigsetT()
-        assert await ops.submit(liburing.io_uring_prep_waitid, os.P_PID, child.pid, info, os.WEXITED | os.WNOWAIT) == 0
+        assert (
+            await ops.submit(
+                liburing.io_uring_prep_waitid, os.P_PID, child.pid, info, os.WEXITED | os.WNOWAIT
+            )
+            == 0
+        )
         assert child.wait() == 3
 
     run(loop, main())

@@ -1,8 +1,8 @@
 """Any io_uring operation, awaited: `await ops.submit(liburing.io_uring_prep_statx, buffer, path)`.
 
-python-liburing prepares the entries, on a ring of its own, whose eventfd the running loop watches. Owns every object
-an operation was given until its last completion, whoever still waits for it; and the ring, unless that is the user's.
-The core is not involved: what it needs it does itself.
+python-liburing prepares the entries, on a ring of its own, whose eventfd the running loop watches. Owns
+every object an operation was given until its last completion, whoever still waits for it; and the ring,
+unless that is the user's. The core is not involved: what it needs it does itself.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from uringloop.errors import UringUnavailable
 from uringloop.files.loops import running_loop
 
 try:
-    import liburing
+    import liburing  # type: ignore[import-untyped,unused-ignore]
 except ImportError as error:
     raise ImportError(
-        "uringloop.ops needs python-liburing: pip install 'uringloop-asyncio[liburing]' (Linux 6.14 or later on x86-64)"
+        "uringloop.ops needs python-liburing, for Linux 6.14 or later on x86-64: "
+        "pip install 'uringloop-asyncio[liburing]'"
     ) from error
 
 ENTRIES = 256
@@ -106,7 +107,9 @@ class Attached:
                 liburing.io_uring_queue_init(ENTRIES, self._ring)
             except OSError as error:
                 if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS):
-                    raise UringUnavailable(error.errno, f"io_uring is refused here: {error.strerror}") from None
+                    raise UringUnavailable(
+                        error.errno, f"io_uring is refused here: {error.strerror}"
+                    ) from None
                 raise
         self._cqe = liburing.Cqe()
         self._flights: dict[int, Flight] = {}
@@ -129,8 +132,8 @@ class Attached:
     # One operation
 
     async def submit(self, prepare: Prepare, *args: Any, flags: int = 0, timeout: float | None = None) -> int:
-        """Prepare an entry with `prepare(sqe, *args)`, submit it, and return the completion's result, or raise the
-        OSError. With `timeout`, in seconds, the kernel ends it by itself then: TimeoutError."""
+        """Prepare an entry with `prepare(sqe, *args)`, submit it, and return the completion's result, or raise
+        the OSError. With `timeout`, in seconds, the kernel ends it by itself then: TimeoutError."""
         flight = self._start([(prepare, args, flags)], timeout)[0]
         await self._landed(flight)
         if flight.failure == errno.ECANCELED and timeout is not None:
@@ -138,8 +141,8 @@ class Attached:
         return flight.result()
 
     async def multishot(self, prepare: Prepare, *args: Any, flags: int = 0) -> AsyncIterator[Completion]:
-        """The completions of an operation that has many. It ends when the kernel ends it, with the OSError if that is
-        a failure; leaving the iterator (`aclose`, `contextlib.aclosing`) cancels it."""
+        """The completions of an operation that has many. It ends when the kernel ends it, with the OSError
+        if that is a failure; leaving the iterator (`aclose`, `contextlib.aclosing`) cancels it."""
         flight = self._start([(prepare, args, flags)], None)[0]
         try:
             while True:
@@ -165,7 +168,9 @@ class Attached:
 
     # Inside
 
-    def _start(self, entries: list[tuple[Prepare, tuple[Any, ...], int]], timeout: float | None) -> list[Flight]:
+    def _start(
+        self, entries: list[tuple[Prepare, tuple[Any, ...], int]], timeout: float | None
+    ) -> list[Flight]:
         """Write entries that stand together, all linked to the next."""
         if self._closed:
             raise RuntimeError("the ring is no longer attached to an event loop")
@@ -174,7 +179,7 @@ class Attached:
             self._flush()
             if liburing.io_uring_sq_space_left(self._ring) < needed:
                 raise ValueError(f"the ring has no room for {needed} entries at once")
-        flights = []
+        flights: list[Flight] = []
         for i, (prepare, args, flags) in enumerate(entries):
             sqe = liburing.io_uring_get_sqe(self._ring)
             flight = self._flight([held(arg) for arg in args])
@@ -275,7 +280,8 @@ class Attached:
     # The end
 
     def close(self) -> None:
-        """Cancel and drain what is in the kernel, and detach; the ring itself is closed unless it is the user's."""
+        """Cancel and drain what is in the kernel, and detach; the ring itself is closed unless it is the
+        user's."""
         if self._closed:
             return
         liburing.io_uring_submit(self._ring)

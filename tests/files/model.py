@@ -1,4 +1,5 @@
-"""The same operations on a file of ours and on io's: results, exceptions, positions and contents must be the same."""
+"""The same operations on a file of ours and on io's: results, exceptions, positions and contents must be
+the same."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ EDGES = [0, 1, 2, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 20000, 70000]
 sizes = st.one_of(st.sampled_from(EDGES), st.integers(0, 300))
 offsets = st.one_of(st.sampled_from(EDGES), st.integers(-5, 40000))
 blobs = st.one_of(
-    st.binary(max_size=100), st.builds(lambda n, c: c * n, st.sampled_from(EDGES), st.sampled_from([b"x", b"ab\n"]))
+    st.binary(max_size=100),
+    st.builds(lambda n, c: c * n, st.sampled_from(EDGES), st.sampled_from([b"x", b"ab\n"])),
 )
 
 reading = [
@@ -96,7 +98,8 @@ async def compare(
                 todo = [*todo, ("tell",)]
             for name, *arguments in todo:
                 if "a" in mode:
-                    # Where the end is shows when it is written to, and how much is buffered is nobody's business.
+                    # Where the end is shows when it is written to, and how much is buffered is nobody's
+                    # business.
                     assert await step_ours(file, "flush", ()) == step_io(model, "flush", ())
                 expected = step_io(model, name, tuple(arguments))
                 got = await step_ours(file, name, tuple(arguments))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import uringloop
 from tests.files.model import blobs, compare, steps
 
 CONTENTS = st.one_of(
@@ -19,7 +18,9 @@ CONTENTS = st.one_of(
     st.builds(lambda n: b"".join(b"%d\n" % i for i in range(n)), st.sampled_from([10, 3000, 20000])),
 )
 quick = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import collections.abc
-import gc
 import inspect
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,6 @@ def test_a_call_nobody_awaited_is_warned_of(loop: Any, path: Path) -> None:
         async with uringloop.open_file(path, "rb") as file:
             with pytest.warns(RuntimeWarning, match="never awaited"):
                 file.read()
-                gc.collect()
 
     loop.run_until_complete(main())
 
@@ -151,7 +149,7 @@ def test_files_are_for_our_loops_only(path: Path, loop: Any) -> None:
     async def using(file: Any) -> None:
         await file.read()
 
-    with pytest.raises(RuntimeError, match="uringloop's event loop only.*SelectorEventLoop"):
+    with pytest.raises(RuntimeError, match=r"uringloop's event loop only.*SelectorEventLoop"):
         asyncio.run(opening())
     file = loop.run_until_complete(uringloop.open_file(path).__aenter__())
     with pytest.raises(RuntimeError, match="uringloop's event loop only"):

@@ -61,8 +61,14 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "listdir nothing": (lambda d: os.listdir(d / "no"), lambda d: fs.listdir(d / "no")),
     "rmtree": (lambda d: shutil.rmtree(d / "sub"), lambda d: fs.rmtree(d / "sub")),
     "rmtree nothing": (lambda d: shutil.rmtree(d / "no"), lambda d: fs.rmtree(d / "no")),
-    "copyfile": (lambda d: shutil.copyfile(d / "a", d / "z").name, lambda d: _name(fs.copyfile(d / "a", d / "z"))),
-    "copyfile over": (lambda d: shutil.copyfile(d / "a", d / "b").name, lambda d: _name(fs.copyfile(d / "a", d / "b"))),
+    "copyfile": (
+        lambda d: shutil.copyfile(d / "a", d / "z").name,
+        lambda d: _name(fs.copyfile(d / "a", d / "z")),
+    ),
+    "copyfile over": (
+        lambda d: shutil.copyfile(d / "a", d / "b").name,
+        lambda d: _name(fs.copyfile(d / "a", d / "b")),
+    ),
     "copyfile same": (lambda d: shutil.copyfile(d / "a", d / "a"), lambda d: fs.copyfile(d / "a", d / "a")),
     "copyfile a link": (
         lambda d: shutil.copyfile(d / "link", d / "z", follow_symlinks=False).name,
@@ -73,7 +79,10 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "read_bytes of a folder": (lambda d: (d / "sub").read_bytes(), lambda d: fs.read_bytes(d / "sub")),
     "read_text": (lambda d: (d / "a").read_text("utf-8"), lambda d: fs.read_text(d / "a", "utf-8")),
     "write_bytes": (lambda d: (d / "z").write_bytes(b"xyz"), lambda d: fs.write_bytes(d / "z", b"xyz")),
-    "write_text": (lambda d: (d / "a").write_text("é", "utf-8"), lambda d: fs.write_text(d / "a", "é", "utf-8")),
+    "write_text": (
+        lambda d: (d / "a").write_text("é", "utf-8"),
+        lambda d: fs.write_text(d / "a", "é", "utf-8"),
+    ),
     "write_text bytes": (lambda d: (d / "a").write_text(b"x"), lambda d: fs.write_text(d / "a", b"x")),  # type: ignore[arg-type]
     "null byte": (lambda d: os.unlink(f"{d}/a\0"), lambda d: fs.unlink(f"{d}/a\0")),
     "bytes": (lambda d: os.unlink(os.fsencode(d / "no")), lambda d: fs.unlink(os.fsencode(d / "no"))),
@@ -106,7 +115,12 @@ def picture(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.rglob("*")):
         s = path.lstat()
         content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-        found[str(path.relative_to(folder))] = (s.st_mode, s.st_nlink, s.st_mtime if s.st_mtime < 10 else 0, content)
+        found[str(path.relative_to(folder))] = (
+            s.st_mode,
+            s.st_nlink,
+            s.st_mtime if s.st_mtime < 10 else 0,
+            content,
+        )
     return found
 
 
@@ -142,7 +156,9 @@ def test_it_does_what_os_does(loop: Any, tmp_path: Path, what: str) -> None:
     assert picture(ours) == picture(theirs)
 
 
-@pytest.mark.parametrize("name", ["a", "sub", "link", "dangling", "no", "/dev/null", "/proc/self/maps", "/dev/shm"])
+@pytest.mark.parametrize(
+    "name", ["a", "sub", "link", "dangling", "no", "/dev/null", "/proc/self/maps", "/dev/shm"]
+)
 @pytest.mark.parametrize("follow", [True, False])
 def test_stat(loop: Any, tmp_path: Path, name: str, follow: bool) -> None:
     folder = furnish(tmp_path / "d")

@@ -82,7 +82,9 @@ def test_permission(loop: Any, tmp_path: Path) -> None:
     loop.run_until_complete(main())
 
 
-@pytest.mark.parametrize("mode", ["r", "w", "a", "x", "r+", "w+", "rb", "wb", "ab", "xb", "rb+", "wb+", "ab+", "r+b"])
+@pytest.mark.parametrize(
+    "mode", ["r", "w", "a", "x", "r+", "w+", "rb", "wb", "ab", "xb", "rb+", "wb+", "ab+", "r+b"]
+)
 @pytest.mark.parametrize("as_path", [str, Path, os.fsencode])
 def test_what_a_file_says_of_itself(loop: Any, tmp_path: Path, mode: str, as_path: Any) -> None:
     path = tmp_path / "f"

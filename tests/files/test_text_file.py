@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import uringloop
-from tests.files.model import compare, kind_of, step_io, step_ours
+from tests.files.model import compare
 
 ALPHABET = st.sampled_from("ab \n\r\té€\U0001f600")
 texts = st.one_of(
     st.text(ALPHABET, max_size=60),
-    st.builds(lambda unit, n: unit * n, st.text(ALPHABET, max_size=5), st.sampled_from([1, 100, 8191, 8192, 9000])),
+    st.builds(
+        lambda unit, n: unit * n, st.text(ALPHABET, max_size=5), st.sampled_from([1, 100, 8191, 8192, 9000])
+    ),
 )
 reading = st.one_of(
-    st.tuples(st.just("read"), st.one_of(st.just(-1), st.integers(0, 40), st.sampled_from([8191, 8192, 9000]))),
+    st.tuples(
+        st.just("read"), st.one_of(st.just(-1), st.integers(0, 40), st.sampled_from([8191, 8192, 9000]))
+    ),
     st.tuples(st.just("readline"), st.one_of(st.just(-1), st.integers(1, 30))),
     st.tuples(st.just("readlines"), st.sampled_from([-1, 1, 100])),
     st.tuples(st.just("seek"), st.just(0), st.just(0)),
@@ -32,7 +35,9 @@ writing = st.one_of(
     st.tuples(st.just("seek"), st.just(0), st.sampled_from([0, 2])),
 )
 quick = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 ENCODINGS = ["utf-8", "utf-16", "utf-8-sig", "latin-1", "utf-7", "cp037"]
 
@@ -51,7 +56,9 @@ def test_reading_is_as_ios(loop: Any, encoding: str, newline: str | None) -> Non
 
 
 @pytest.mark.parametrize("newline", [None, "", "\n", "\r", "\r\n"])
-@pytest.mark.parametrize(("encoding", "mode"), [("utf-8", "w"), ("utf-16", "a"), ("utf-8-sig", "w+"), ("latin-1", "x")])
+@pytest.mark.parametrize(
+    ("encoding", "mode"), [("utf-8", "w"), ("utf-16", "a"), ("utf-8-sig", "w+"), ("latin-1", "x")]
+)
 def test_writing_is_as_ios(loop: Any, encoding: str, mode: str, newline: str | None) -> None:
     @quick
     @given(content=texts, todo=st.lists(writing, max_size=8), line_buffering=st.booleans())
@@ -74,7 +81,9 @@ def test_writing_is_as_ios(loop: Any, encoding: str, mode: str, newline: str | N
 
 @pytest.mark.parametrize("newline", [None, "", "\r\n"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_where_tell_says_reading_goes_on(loop: Any, tmp_path: Path, encoding: str, newline: str | None) -> None:
+def test_where_tell_says_reading_goes_on(
+    loop: Any, tmp_path: Path, encoding: str, newline: str | None
+) -> None:
     @quick
     @given(content=texts, steps=st.lists(st.integers(0, 20), max_size=5))
     def check(content: str, steps: list[int]) -> None:

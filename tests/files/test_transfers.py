@@ -1,4 +1,5 @@
-"""What has to wait: cancelling it loses nothing, doubles nothing and leaves the file usable; streams and devices."""
+"""What has to wait: cancelling it loses nothing, doubles nothing and leaves the file usable; streams and
+devices."""
 
 from __future__ import annotations
 
@@ -208,9 +209,9 @@ def test_a_loop_that_closes_drains_its_files(new_loop: Any, big: tuple[Path, byt
         task.cancel()
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
+    gc.collect()
     with pytest.warns(ResourceWarning, match="unclosed file"):
         files.clear()
-        gc.collect()
 
 
 # Streams and devices
@@ -267,7 +268,10 @@ def test_a_full_pipe_holds_its_writer_only(loop: Any) -> None:
     async def main() -> None:
         source, sink = os.pipe()
         data = os.urandom(300_000)
-        async with uringloop.open_file(source, "rb", 0) as reader, uringloop.open_file(sink, "wb", 0) as writer:
+        async with (
+            uringloop.open_file(source, "rb", 0) as reader,
+            uringloop.open_file(sink, "wb", 0) as writer,
+        ):
             writing = asyncio.ensure_future(writer.write(data))
             got = b""
             while len(got) < len(data):
@@ -317,7 +321,10 @@ def test_a_terminal(loop: Any) -> None:
     async def main() -> None:
         master, slave = pty.openpty()
         tty.setraw(slave)
-        async with uringloop.open_file(slave, "rb", 0) as terminal, uringloop.open_file(master, "wb", 0) as keys:
+        async with (
+            uringloop.open_file(slave, "rb", 0) as terminal,
+            uringloop.open_file(master, "wb", 0) as keys,
+        ):
             assert terminal.isatty()
             for _ in range(3):
                 reading = asyncio.ensure_future(terminal.read(100))

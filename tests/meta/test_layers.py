@@ -17,7 +17,7 @@ CORE = """
 
 # The rooms of the package, lowest first: modules, and folders as a whole.
 ROOMS = """
-    errors _core net files loop policy runner ops sync scheduler inspect __init__ __main__
+    errors _core net files loop policy runner ops aiofiles_compat sync scheduler inspect __init__ __main__
 """.split()
 
 IMPORT = re.compile(

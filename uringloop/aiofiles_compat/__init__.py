@@ -1,6 +1,7 @@
 """aiofiles' interface on uringloop's files: `from uringloop import aiofiles_compat as aiofiles`.
 
-What is opened is the loop's own file; standard streams and spooled files go through an executor, as aiofiles has them.
+What is opened is the loop's own file; standard streams and spooled files go through an executor, as
+aiofiles has them.
 """
 
 from uringloop.aiofiles_compat import os, ospath, tempfile

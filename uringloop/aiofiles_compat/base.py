@@ -1,9 +1,9 @@
-"""What aiofiles' files have in common: the wrapper of one of ours, and of one that goes through an executor."""
+"""What aiofiles' files have in common: the wrapper of one of ours, and of one that goes through an
+executor."""
 
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from functools import partial, wraps
@@ -42,7 +42,7 @@ class AsyncBase:
         return self
 
     async def __anext__(self) -> Any:
-        line = await self.readline()  # type: ignore[attr-defined]
+        line = await self.readline()
         if line:
             return line
         raise StopAsyncIteration
@@ -100,7 +100,7 @@ class RingFile(AsyncBase):
         binary = self._file.buffer if text else self._file
         mode, size = binary.mode, -1 if text else 0
         self._detached = True
-        return io.open(binary.release(), mode, size)
+        return open(binary.release(), mode, size)
 
     def _open(self) -> Any:
         if self._file.closed:
@@ -109,7 +109,8 @@ class RingFile(AsyncBase):
 
 
 class ThreadFile(AsyncBase):
-    """A file object of somebody else's, its methods called in an executor; found when used, if `find` is given."""
+    """A file object of somebody else's, its methods called in an executor; found when used, if `find` is
+    given."""
 
     def __init__(self, file: Any, find: Callable[[], Any] | None = None) -> None:
         self._find = find
@@ -133,7 +134,9 @@ def _delegated(name: str) -> Callable[..., Awaitable[Any]]:
     return method
 
 
-for _name in """close flush isatty read read1 readable readall readinto readline readlines rollover seek seekable tell
+for (
+    _name
+) in """close flush isatty read read1 readable readall readinto readline readlines rollover seek seekable tell
         truncate writable write writelines peek cleanup""".split():
     setattr(ThreadFile, _name, _delegated(_name))
 

@@ -1,4 +1,5 @@
-"""aiofiles.tempfile: made and deleted by the standard library in an executor, read and written as files of ours."""
+"""aiofiles.tempfile: made and deleted by the standard library in an executor, read and written as files of
+ours."""
 
 from __future__ import annotations
 
@@ -56,10 +57,14 @@ async def _in_executor(function: Any, *args: Any, **kwargs: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(None, partial(function, *args, **kwargs))
 
 
-async def _temporary(make: Any, mode: str, buffering: int, encoding: Any, newline: Any, **options: Any) -> Any:
+async def _temporary(
+    make: Any, mode: str, buffering: int, encoding: Any, newline: Any, **options: Any
+) -> Any:
     made = await _in_executor(make, mode="w+b", buffering=0, **options)
     # Of our own, so that each can be closed without the other: deleting is the other's business.
-    opened = await open_file(os.dup(made.fileno()), mode.replace("x", "w"), buffering, encoding, None, newline)
+    opened = await open_file(
+        os.dup(made.fileno()), mode.replace("x", "w"), buffering, encoding, None, newline
+    )
     named = make is tempfile.NamedTemporaryFile
     file = _NamedFile(opened) if named else RingFile(opened)
     if isinstance(file, _NamedFile):
@@ -120,7 +125,15 @@ def SpooledTemporaryFile(
     async def make() -> ThreadFile:
         return ThreadFile(
             await _in_executor(
-                tempfile.SpooledTemporaryFile, max_size, mode, buffering, encoding, newline, suffix, prefix, dir
+                tempfile.SpooledTemporaryFile,
+                max_size,
+                mode,
+                buffering,
+                encoding,
+                newline,
+                suffix,
+                prefix,
+                dir,
             )
         )
 

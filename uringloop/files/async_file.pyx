@@ -26,7 +26,7 @@ cdef class AsyncFile(Callee):
         """The running one, of a file that is new."""
         self.loop = loop
 
-    async def in_turn(self, int kind, first, second):
+    async def _in_turn(self, int kind, first, second):
         """Do what may have to wait, after everything that was begun before."""
         self.pending += 1
         if self.lock is None:
@@ -34,15 +34,15 @@ cdef class AsyncFile(Callee):
         try:
             async with self.lock:
                 while self.current is not None:
-                    await self.until_ended()
-                return await self.work(kind, first, second)
+                    await self._until_ended()
+                return await self._work(kind, first, second)
         finally:
             self.pending -= 1
 
-    async def work(self, int kind, first, second):
+    async def _work(self, int kind, first, second):
         raise NotImplementedError
 
-    async def until_ended(self):
+    async def _until_ended(self):
         """One more of the operations that calls have left in the kernel, or that need no turn, has ended."""
         if self.current is not None and self.current.loop._closed:
             self.op_ended(self.current)  # drained, and nobody told us
@@ -50,9 +50,9 @@ cdef class AsyncFile(Callee):
         self.freed = self.loop.create_future()
         await self.freed
 
-    async def until_free(self):
+    async def _until_free(self):
         while self.current is not None or self.apart_ops:
-            await self.until_ended()
+            await self._until_ended()
 
     cdef int ended(self) except -1:
         freed, self.freed = self.freed, None

@@ -186,7 +186,7 @@ cdef class Buffered(AsyncFile):
             if self.out_end and not self.flush_now():
                 return PENDING
             if self.raw:
-                return self.read_once_now(size)
+                return self._read_once_now(size)
             res = self.refill_now(size)
             if res < 0:
                 return self.not_now(res)
@@ -194,7 +194,7 @@ cdef class Buffered(AsyncFile):
             size = self.end - self.start
         return self.take(min(size, self.end - self.start))
 
-    def read_once_now(self, Py_ssize_t size):
+    def _read_once_now(self, Py_ssize_t size):
         """Unbuffered."""
         cdef bytes result
         cdef int64_t res

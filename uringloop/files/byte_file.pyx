@@ -130,13 +130,13 @@ cdef class ByteFile(Transfers):
                 outcome = self.begin_otherwise(kind, call.first, call.second)
         if outcome is PENDING:
             if kind == CALL_PREAD:
-                call.inner = self.wait_pread(call.first, call.second)
+                call.inner = self._wait_pread(call.first, call.second)
             elif kind == CALL_PWRITE:
-                call.inner = self.wait_pwrite(call.first, call.second)
+                call.inner = self._wait_pwrite(call.first, call.second)
             elif kind == CALL_CLOSE:
-                call.inner = self.wait_close()
+                call.inner = self._wait_close()
             else:
-                call.inner = self.in_turn(kind, call.first, call.second)
+                call.inner = self._in_turn(kind, call.first, call.second)
         return outcome
 
     cdef object begin_reading(self, int kind, object first):
@@ -170,42 +170,42 @@ cdef class ByteFile(Transfers):
             return None if self.flush_now() else PENDING
         return PENDING
 
-    async def work(self, int kind, first, second):
+    async def _work(self, int kind, first, second):
         """In turn: again at once, if waiting has changed that, else by waiting."""
         if kind != CALL_CLOSE and self.is_closed:
             raise ValueError("I/O operation on closed file.")
         if kind == CALL_READ:
-            return await self.wait_read(-1 if first is None else first)
+            return await self._wait_read(-1 if first is None else first)
         if kind == CALL_NEXT or kind == CALL_READLINE:
-            line = await self.wait_line(-1 if first is None else first)
+            line = await self._wait_line(-1 if first is None else first)
             if kind == CALL_NEXT and not line:
                 raise StopAsyncIteration
             return line
         if kind == CALL_READ1:
-            return await self.wait_some(-1 if first is None else first)
+            return await self._wait_some(-1 if first is None else first)
         if kind == CALL_READINTO:
-            return await self.wait_into(first)
+            return await self._wait_into(first)
         if kind == CALL_READLINES:
-            return await self.wait_lines(-1 if first is None else first)
+            return await self._wait_lines(-1 if first is None else first)
         if kind == CALL_PEEK:
-            await self.wait_some(0)
+            await self._wait_some(0)
             return PyBytes_FromStringAndSize(self.chunk.data + self.start if self.end else NULL, self.end - self.start)
         if kind == CALL_WRITE:
-            return await self.wait_write(first)
+            return await self._wait_write(first)
         if kind == CALL_WRITELINES:
             for line in first:
                 if self.write_now(line) is PENDING:
-                    await self.wait_write(line)
+                    await self._wait_write(line)
             return None
         if kind == CALL_TELL:
             return self.begin_otherwise(kind, first, second)
         if kind == CALL_CLOSE:
-            return await self.finish()
-        await self.wait_flush()
+            return await self._finish()
+        await self._wait_flush()
         if kind == CALL_SEEK:
-            return await self.wait_seek(first, second)
+            return await self._wait_seek(first, second)
         if kind == CALL_TRUNCATE:
-            return await self.wait_truncate(first)
+            return await self._wait_truncate(first)
         if kind == CALL_FSYNC or kind == CALL_FDATASYNC:
             await fsync(self.loop, self.descriptor.fd, kind == CALL_FDATASYNC, ())
         if kind == CALL_ALLOCATE:
@@ -216,21 +216,21 @@ cdef class ByteFile(Transfers):
 
     # Reading
 
-    async def wait_read(self, Py_ssize_t size):
+    async def _wait_read(self, Py_ssize_t size):
         cdef Py_ssize_t got
         cdef int64_t offset
         self.check(False)
         if self.out_end:
-            await self.wait_flush()
+            await self._wait_flush()
         if self.raw and size >= 0:
-            return await self.wait_once(size)
+            return await self._wait_once(size)
         if size < 0:
-            size = await self.rest()
+            size = await self._rest()
             if size < 0:
-                return await self.wait_rest()
+                return await self._wait_rest()
         elif self.descriptor.stream or self.descriptor.direct or size < self.window:
             while self.end - self.start < size:
-                if not await self.refill(size - (self.end - self.start)):
+                if not await self._refill(size - (self.end - self.start)):
                     break
             return self.take(min(size, self.end - self.start))
         got = self.end - self.start
@@ -239,7 +239,7 @@ cdef class ByteFile(Transfers):
         if got:
             memcpy(PyBytes_AS_STRING(result), self.chunk.data + self.start, min(got, size))
         while got < size:
-            came = await self.transfer(False, result, <size_t> PyBytes_AS_STRING(result) + got, size - got, offset + got,
+            came = await self._transfer(False, result, <size_t> PyBytes_AS_STRING(result) + got, size - got, offset + got,
                                        CURRENT_NOTHING)
             if not came:
                 break
@@ -249,20 +249,20 @@ cdef class ByteFile(Transfers):
         self.window = max(self.window, <Py_ssize_t> 8192)
         return shrunk(result, min(got, size))
 
-    async def rest(self):
+    async def _rest(self):
         """How much is left, of a file that knows; -1 of one that does not."""
         if self.descriptor.stream or self.descriptor.direct:
             return -1
-        size = await self.size()
+        size = await self._size()
         return size - self.position if size > self.position + self.end - self.start else -1
 
-    async def wait_rest(self):
+    async def _wait_rest(self):
         """Until a read says that was all: what knows no size, or has less than it says."""
-        while await self.refill(self.end - self.start):
+        while await self._refill(self.end - self.start):
             pass
         return self.take(self.end - self.start)
 
-    async def size(self):
+    async def _size(self):
         if self.descriptor.local:
             size = self.descriptor.size_now()
             if size >= 0:
@@ -271,55 +271,55 @@ cdef class ByteFile(Transfers):
         await statx_into(self.loop, self.descriptor.fd, b"", 0x1000, found, (self.name,))
         return stat_result(found).st_size
 
-    async def wait_once(self, Py_ssize_t size):
+    async def _wait_once(self, Py_ssize_t size):
         """Unbuffered: one read."""
         chunk = make_chunk(max(size, 1))
-        got = await self.transfer(False, chunk, <size_t> (<Chunk> chunk).data, size, self.next_offset(),
+        got = await self._transfer(False, chunk, <size_t> (<Chunk> chunk).data, size, self.next_offset(),
                                   CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)
         self.position += got
         return PyBytes_FromStringAndSize((<Chunk> chunk).data, got)
 
-    async def wait_some(self, Py_ssize_t size):
+    async def _wait_some(self, Py_ssize_t size):
         """What is there, at least one byte if there ever will be."""
         self.check(False)
         if self.out_end:
-            await self.wait_flush()
+            await self._wait_flush()
         if self.end == self.start:
-            await self.refill(size)
+            await self._refill(size)
         if size < 0:
             size = self.end - self.start
         return self.take(min(size, self.end - self.start))
 
-    async def wait_line(self, Py_ssize_t size):
+    async def _wait_line(self, Py_ssize_t size):
         cdef object line
         self.check(False)
         if self.raw:
-            return await self.wait_raw_line(size)
+            return await self._wait_raw_line(size)
         while True:
             line = self.read_line_now(size)
             if line is not PENDING:
                 return line
             if self.out_end:
-                await self.wait_flush()
-            elif not await self.refill(self.end - self.start):
+                await self._wait_flush()
+            elif not await self._refill(self.end - self.start):
                 size = self.end - self.start if size < 0 else min(size, self.end - self.start)
                 return self.take(size)
 
-    async def wait_raw_line(self, Py_ssize_t size):
+    async def _wait_raw_line(self, Py_ssize_t size):
         """Unbuffered: nothing may be read beyond the line."""
         line = bytearray()
         while not line.endswith(b"\n") and (size < 0 or len(line) < size):
-            byte = await self.wait_once(1)
+            byte = await self._wait_once(1)
             if not byte:
                 break
             line += byte
         return bytes(line)
 
-    async def wait_lines(self, Py_ssize_t hint):
+    async def _wait_lines(self, Py_ssize_t hint):
         lines = []
         total = 0
         while True:
-            line = await self.wait_line(-1)
+            line = await self._wait_line(-1)
             if not line:
                 return lines
             lines.append(line)
@@ -327,29 +327,29 @@ cdef class ByteFile(Transfers):
             if 0 < hint < total:
                 return lines
 
-    async def wait_into(self, target):
+    async def _wait_into(self, target):
         cdef Borrowed lent = borrow(target, True)
         self.check(False)
         # Into memory of our own: the caller's is its own again as soon as the call is over.
-        data = await self.wait_read(lent.length) if not self.raw else await self.wait_once(lent.length)
+        data = await self._wait_read(lent.length) if not self.raw else await self._wait_once(lent.length)
         memcpy(lent.data, PyBytes_AS_STRING(data), len(data))
         return len(data)
 
-    async def wait_pread(self, Py_ssize_t size, int64_t offset):
+    async def _wait_pread(self, Py_ssize_t size, int64_t offset):
         cdef Py_ssize_t got = 0
         cdef Py_ssize_t skip = 0
         self.check(False)
         if size < 0 or offset < 0:
             raise OSError(EINVAL, os.strerror(EINVAL))
         if self.out_end:
-            await self.in_turn(CALL_FLUSH, None, None)
+            await self._in_turn(CALL_FLUSH, None, None)
         if self.descriptor.direct:
             skip = offset & 4095
         whole = make_chunk((size + skip + 4095) & ~4095) if self.descriptor.direct else PyBytes_FromStringAndSize(NULL, size)
         data = <size_t> (<Chunk> whole).data if self.descriptor.direct else <size_t> PyBytes_AS_STRING(whole)
         wanted = (<Chunk> whole).room if self.descriptor.direct else size
         while got < wanted:
-            came = await self.apart(False, whole, data + got, wanted - got, offset - skip + got)
+            came = await self._apart(False, whole, data + got, wanted - got, offset - skip + got)
             if not came:
                 break
             got += came
@@ -362,12 +362,12 @@ cdef class ByteFile(Transfers):
 
     # Writing
 
-    async def wait_flush(self):
+    async def _wait_flush(self):
         while self.out_end:
-            self.wrote(await self.transfer(True, self.out, <size_t> self.out.data + self.out_start,
+            self.wrote(await self._transfer(True, self.out, <size_t> self.out.data + self.out_start,
                                            self.out_end - self.out_start, self.out_offset(), CURRENT_OUT))
 
-    async def wait_write(self, data):
+    async def _wait_write(self, data):
         cdef Borrowed lent
         cdef Py_ssize_t done = 0
         outcome = PENDING if self.raw else self.write_now(data)
@@ -375,7 +375,7 @@ cdef class ByteFile(Transfers):
             return outcome
         self.check(True)
         lent = borrow(data, False)
-        await self.wait_flush()
+        await self._wait_flush()
         if lent.length <= self.out_room:
             self.buffer_bytes(lent.data, lent.length)
             return lent.length
@@ -384,7 +384,7 @@ cdef class ByteFile(Transfers):
             lent.align()
         try:
             while done < lent.length:
-                came = await self.transfer(True, lent, <size_t> lent.data + done, lent.length - done,
+                came = await self._transfer(True, lent, <size_t> lent.data + done, lent.length - done,
                                            self.out_offset(), CURRENT_DIRECT)
                 done += came
                 self.position += came
@@ -394,19 +394,19 @@ cdef class ByteFile(Transfers):
         self.wrote(0)
         return done
 
-    async def wait_pwrite(self, data, int64_t offset):
+    async def _wait_pwrite(self, data, int64_t offset):
         cdef Borrowed lent = borrow(data, False)
         cdef Py_ssize_t done = 0
         self.check(True)
         if offset < 0:
             raise OSError(EINVAL, os.strerror(EINVAL))
         if self.out_end:
-            await self.in_turn(CALL_FLUSH, None, None)
+            await self._in_turn(CALL_FLUSH, None, None)
         if self.descriptor.direct:
             lent.align()
         try:
             while done < lent.length:
-                done += await self.apart(True, lent, <size_t> lent.data + done, lent.length - done, offset + done)
+                done += await self._apart(True, lent, <size_t> lent.data + done, lent.length - done, offset + done)
         except OSError as error:
             error.characters_written = done
             raise
@@ -416,17 +416,17 @@ cdef class ByteFile(Transfers):
 
     # The rest
 
-    async def wait_seek(self, int64_t offset, int whence):
+    async def _wait_seek(self, int64_t offset, int whence):
         if whence < 2:
             if whence < 0:
                 raise ValueError(f"whence value {whence} unsupported")
             return self.seek_now(offset, whence)
         if whence == 2:
-            return self.move_to(offset + await self.size())
+            return self.move_to(offset + await self._size())
         target = await self.loop.run_in_executor(None, os.lseek, self.descriptor.fd, offset, whence)
         return self.move_to(target)
 
-    async def wait_truncate(self, size):
+    async def _wait_truncate(self, size):
         if not self.can_write:
             raise io.UnsupportedOperation("truncate")
         if size is None:
@@ -453,25 +453,25 @@ cdef class ByteFile(Transfers):
         self.descriptor.finish(self.position)
         return None
 
-    async def wait_close(self):
+    async def _wait_close(self):
         # A task of its own: nobody's cancelling leaves the file half closed.
         if self.closing is None:
-            self.closing = self.loop.create_task(self.in_turn(CALL_CLOSE, None, None))
+            self.closing = self.loop.create_task(self._in_turn(CALL_CLOSE, None, None))
         await asyncio.shield(self.closing)
 
-    async def finish(self):
+    async def _finish(self):
         """Write what is left, and close whatever comes of that; never while the kernel is at work on the file."""
         if self.is_closed:
             return
         try:
             try:
-                await self.wait_flush()
+                await self._wait_flush()
             except asyncio.CancelledError:
-                await self.until_free()
-                await self.wait_flush()
+                await self._until_free()
+                await self._wait_flush()
                 raise
         finally:
-            await self.until_free()
+            await self._until_free()
             self.is_closed = True
             fd = self.descriptor.detach(self.position)
             if fd >= 0:

@@ -31,6 +31,8 @@ cdef class Call:
     cdef int kind
     cdef unsigned char state
 
+    cdef int over(self) except -1
+
 
 cdef Call make_call(Callee callee, int kind, object first, object second)
 

@@ -121,13 +121,13 @@ cdef class Call:
     def __next__(self):
         return self.send(None)
 
-    def send(self, value):
+    def send(self, value, /):
         cdef PyObject *result = NULL
         if call_send(self, value, &result):
             return <object> result
         ur_set_return(<object> result)
 
-    def throw(self, kind, value=None, traceback=None):
+    def throw(self, kind, value=None, traceback=None, /):
         if self.state == CALL_OVER:
             raise RuntimeError("cannot reuse already awaited coroutine")
         if self.state == CALL_RUNNING:
@@ -149,10 +149,11 @@ cdef class Call:
         if inner is not None:
             inner.close()
 
-    def over(self):
+    cdef int over(self) except -1:
         self.state = CALL_OVER
         self.callee = None
         self.first = self.second = self.inner = None
+        return 0
 
     @property
     def cr_running(self):

@@ -1,7 +1,8 @@
 """Where a text file is: the number that tell() returns and seek() takes, with io's own layout.
 
-It says at which byte decoding can begin, the decoder's flags there, how many bytes to feed it and how many of the
-characters that come of it to skip. Most encodings can begin anywhere: there the number is the byte's position.
+It says at which byte decoding can begin, the decoder's flags there, how many bytes to feed it and how many
+of the characters that come of it to skip. Most encodings can begin anywhere: there the number is the byte's
+position.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def where(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> 
 
 
 def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
-    # The furthest place from which decoding can begin, at or before the wanted one: guessed from the average size of a
-    # character, and halved until it is not beyond. From there on byte by byte.
+    # The furthest place from which decoding can begin, at or before the wanted one: guessed from the
+    # average size of a character, and halved until it is not beyond. From there on byte by byte.
     begin, count, begin_flags = 0, 0, flags
     guess = len(fed)
     while guess > 0:
@@ -56,7 +57,11 @@ def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -
         if decoded <= characters and not pending:
             begin, count, begin_flags = guess, decoded, guess_flags
             break
-        guess = guess - len(pending) if decoded <= characters and pending else min(guess - 1, guess * characters // decoded)
+        guess = (
+            guess - len(pending)
+            if decoded <= characters and pending
+            else min(guess - 1, guess * characters // decoded)
+        )
     decoder.setstate((b"", begin_flags))
     if count == characters:
         return Cookie(start + begin, begin_flags)

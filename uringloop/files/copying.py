@@ -1,5 +1,5 @@
-"""copyfile: the content of a file into another, by copy_file_range in an executor, piece by piece, so that a long
-copy can be cancelled and on some filesystems copies nothing at all."""
+"""copyfile: the content of a file into another, by copy_file_range in an executor, piece by piece, so that
+a long copy can be cancelled and on some filesystems copies nothing at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def copyfile(src: Path, dst: Path, *, follow_symlinks: bool = True) -> Pat
     """As shutil.copyfile: content only."""
     loop = running_loop()
     if not follow_symlinks and await loop.run_in_executor(None, os.path.islink, src):
-        await loop.run_in_executor(None, lambda: os.symlink(os.readlink(src), dst))
+        await loop.run_in_executor(None, lambda: os.symlink(os.readlink(os.fspath(src)), dst))
         return dst
     async with open_file(src, "rb", 0) as source:
         found = os.fstat(source.fileno())
@@ -45,7 +45,8 @@ async def _by_kernel(source: int, target: int) -> bool:
     while True:
         try:
             done = await loop.run_in_executor(
-                None, lambda at=offset: os.copy_file_range(source, target, PIECE, at, at)  # type: ignore[misc]
+                None,
+                lambda at=offset: os.copy_file_range(source, target, PIECE, at, at),  # type: ignore[misc]
             )
         except OSError as error:
             if offset == 0 and error.errno in UNABLE:

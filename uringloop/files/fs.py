@@ -1,6 +1,8 @@
-"""fs: operations on paths. On the ring where it has them, else in an executor; docs/files.md says which is which.
+"""fs: operations on paths. On the ring where it has them, else in an executor; docs/files.md says which is
+which.
 
-Each takes what its namesake in `os`, `shutil` or `pathlib` takes, and raises what that raises. None blocks the loop.
+Each takes what its namesake in `os`, `shutil` or `pathlib` takes, and raises what that raises. None blocks
+the loop.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import shutil
 import stat as stat_module
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -142,10 +145,8 @@ async def makedirs(name: Path, mode: int = 0o777, exist_ok: bool = False) -> Non
     if not tail:
         head, tail = os.path.split(head)
     if head and tail and not await exists(head):
-        try:
+        with suppress(FileExistsError):  # somebody else was faster
             await makedirs(head, exist_ok=exist_ok)
-        except FileExistsError:
-            pass  # somebody else was faster
         if tail in (os.curdir, os.fsencode(os.curdir)):
             return
     try:
@@ -173,7 +174,9 @@ async def rmtree(path: Path, ignore_errors: bool = False, **options: Any) -> Non
 # Names
 
 
-async def rename(src: Path, dst: Path, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+async def rename(
+    src: Path, dst: Path, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+) -> None:
     loop = running_loop()
     source, target = encoded(src), encoded(dst)
     await renameat(loop, folder(src_dir_fd), source, folder(dst_dir_fd), target, 0, (src, dst))
@@ -209,7 +212,9 @@ async def symlink(
 async def truncate(path: Path | int, length: int) -> None:
     loop = running_loop()
     if length < 0:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path if isinstance(path, int) else os.fspath(path))
+        raise OSError(
+            errno.EINVAL, os.strerror(errno.EINVAL), path if isinstance(path, int) else os.fspath(path)
+        )
     if not offers_ftruncate(loop):
         await in_executor(os.truncate, path, length)
     elif isinstance(path, int):

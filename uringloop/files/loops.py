@@ -15,6 +15,10 @@ def running_loop() -> EventLoop:
     """The running loop; RuntimeError where it is not one of uringloop's."""
     loop = _get_running_loop()
     if not isinstance(loop, Loop):
-        what = "no event loop is running" if loop is None else f"the running event loop is a {type(loop).__name__}"
+        what = (
+            "no event loop is running"
+            if loop is None
+            else f"the running event loop is a {type(loop).__name__}"
+        )
         raise RuntimeError(f"uringloop's files work on uringloop's event loop only: {what}")
     return loop  # type: ignore[return-value]

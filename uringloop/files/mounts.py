@@ -1,4 +1,5 @@
-"""Which filesystem a device number belongs to, and so whether it may hang. Asks /proc only, never a filesystem."""
+"""Which filesystem a device number belongs to, and so whether it may hang. Asks /proc only, never a
+filesystem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""open_file: opening, with io.open's arguments, checks and errors. What is opened is `byte_file` and `text_file`."""
+"""open_file: opening, with io.open's arguments, checks and errors. What is opened is `byte_file` and
+`text_file`."""
 
 from __future__ import annotations
 
@@ -114,9 +115,9 @@ def open_file(
 ) -> Any:
     """Open a file as io.open does: `async with open_file(p) as f` or `f = await open_file(p)`.
 
-    Beyond io's arguments: a relative path is relative to `dir_fd`; a file that is created has `permissions` less the
-    umask; `direct` bypasses the page cache (O_DIRECT); `flags` are more of open(2)'s, and `resolve` openat2(2)'s,
-    RESOLVE_BENEATH for one. On an event loop of uringloop only.
+    Beyond io's arguments: a relative path is relative to `dir_fd`; a file that is created has `permissions`
+    less the umask; `direct` bypasses the page cache (O_DIRECT); `flags` are more of open(2)'s, and
+    `resolve` openat2(2)'s, RESOLVE_BENEATH for one. On an event loop of uringloop only.
     """
     if not isinstance(mode, str):
         raise TypeError(f"open_file() argument 'mode' must be str, not {type(mode).__name__}")
@@ -133,7 +134,8 @@ def open_file(
                 raise ValueError(f"binary mode doesn't take {kind} {name} argument")
         if buffering == 1:
             warnings.warn(
-                "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used",
+                "line buffering (buffering=1) isn't supported in binary mode, "
+                "the default buffer size will be used",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -147,7 +149,9 @@ def open_file(
     how = asked.flags | flags | (os.O_DIRECT if direct else 0)
     size = 0 if buffering == 0 else buffering if buffering > 1 else BUFFER
     where = folder(dir_fd)
-    return Opening(Order(file, mode, asked, how, size, text, closefd, opener, where, permissions, direct, resolve))
+    return Opening(
+        Order(file, mode, asked, how, size, text, closefd, opener, where, permissions, direct, resolve)
+    )
 
 
 def open_at_once(order: Order) -> Any:
@@ -179,9 +183,7 @@ async def open_order(order: Order) -> Any:
         fd = file
     else:
         permissions = order.permissions if how & os.O_CREAT else 0
-        fd = await openat2(
-            loop, order.where, encoded(file), how, permissions, order.resolve, True, (file,)
-        )
+        fd = await openat2(loop, order.where, encoded(file), how, permissions, order.resolve, True, (file,))
     descriptor = described(fd, order)
     if order.size and asked.reading and asked.writing and not descriptor.seekable:
         raise io.UnsupportedOperation("File or stream is not seekable.")

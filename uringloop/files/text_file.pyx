@@ -102,14 +102,14 @@ cdef class TextFile(AsyncFile):
             elif kind == CALL_WRITE:
                 outcome = self.write_now(call, call.first)
             elif kind == CALL_TELL:
-                outcome = self.position()
+                outcome = self._position()
             elif kind == CALL_FLUSH:
-                self.check_open()
+                self._check_open()
                 outcome = None if self.buffer.flush_now() else PENDING
             elif kind == CALL_CLOSE:
                 outcome = self.buffer.close_now()
         if outcome is PENDING and call.inner is None:
-            call.inner = self.buffer.wait_close() if kind == CALL_CLOSE else self.in_turn(kind, call.first, call.second)
+            call.inner = self.buffer._wait_close() if kind == CALL_CLOSE else self._in_turn(kind, call.first, call.second)
         return outcome
 
     cdef object reading_now(self, int kind, object first):
@@ -131,28 +131,28 @@ cdef class TextFile(AsyncFile):
             return self.characters_now(first)
         return PENDING
 
-    async def work(self, int kind, first, second):
-        self.check_open()
+    async def _work(self, int kind, first, second):
+        self._check_open()
         if kind < CALL_READLINES:
-            return await self.wait_reading(kind, first)
+            return await self._wait_reading(kind, first)
         if kind == CALL_READLINES:
-            return await self.wait_lines(-1 if first is None else first)
+            return await self._wait_lines(-1 if first is None else first)
         if kind == CALL_WRITE:
-            return await self.wait_write(first, second)
+            return await self._wait_write(first, second)
         if kind == CALL_WRITELINES:
             for line in first:
-                await self.wait_write(line, None)
+                await self._wait_write(line, None)
             return None
         if kind == CALL_TELL:
-            return self.position()
-        await self.buffer.in_turn(CALL_FLUSH, None, None)
+            return self._position()
+        await self.buffer._in_turn(CALL_FLUSH, None, None)
         if kind == CALL_SEEK:
-            return await self.wait_seek(first, second)
+            return await self._wait_seek(first, second)
         if kind == CALL_TRUNCATE:
-            return await self.buffer.in_turn(kind, self.position() if first is None else first, None)
-        return await self.buffer.in_turn(kind, first, second)
+            return await self.buffer._in_turn(kind, self._position() if first is None else first, None)
+        return await self.buffer._in_turn(kind, first, second)
 
-    def check_open(self):
+    def _check_open(self):
         if self.buffer.is_closed:
             raise ValueError("I/O operation on closed file.")
 
@@ -257,32 +257,32 @@ cdef class TextFile(AsyncFile):
         cdef object data = self.buffer.read_now(-1)
         if data is PENDING:
             return PENDING
-        return self.decode_rest(data)
+        return self._decode_rest(data)
 
-    def decode_rest(self, bytes data):
+    def _decode_rest(self, bytes data):
         cdef str text = self.decoder.decode(data, True)
         if self.at < PyUnicode_GET_LENGTH(self.decoded):
             text = self.decoded[self.at:] + text
         self.forget_decoded()
         return text
 
-    async def wait_reading(self, int kind, first):
+    async def _wait_reading(self, int kind, first):
         cdef object outcome
         if kind == CALL_READ and (first is None or first < 0):
             self.reading_now(CALL_READ, 0)  # its checks
-            return self.decode_rest(await self.buffer.in_turn(CALL_READ, -1, None))
+            return self._decode_rest(await self.buffer._in_turn(CALL_READ, -1, None))
         while True:
             outcome = self.reading_now(kind, first)
             if outcome is not PENDING:
                 return outcome
             wanted = max(CHUNK, PyUnicode_GET_LENGTH(self.decoded) - self.at, first if kind == CALL_READ else 0)
-            self.feed(await self.buffer.in_turn(CALL_READ1, min(wanted, CHUNK_MOST), None))
+            self.feed(await self.buffer._in_turn(CALL_READ1, min(wanted, CHUNK_MOST), None))
 
-    async def wait_lines(self, Py_ssize_t hint):
+    async def _wait_lines(self, Py_ssize_t hint):
         lines = []
         total = 0
         while True:
-            line = await self.wait_reading(CALL_READLINE, None)
+            line = await self._wait_reading(CALL_READLINE, None)
             if not line:
                 return lines
             lines.append(line)
@@ -304,48 +304,48 @@ cdef class TextFile(AsyncFile):
     cdef object write_now(self, Call call, object text):
         cdef bytes data
         cdef bint flush
-        self.check_writing(text)
+        self._check_writing(text)
         data = self.encoded(text)
         flush = self.line_buffering and ("\n" in text or "\r" in text)
-        self.forget_reading()
+        self._forget_reading()
         if self.buffer.raw or self.buffer.write_now(data) is PENDING:
-            call.inner = self.in_turn(CALL_WRITE, data, (len(text), flush))  # encoded, and not to be again
+            call.inner = self._in_turn(CALL_WRITE, data, (len(text), flush))  # encoded, and not to be again
             return PENDING
         if flush and not self.buffer.flush_now():
-            call.inner = self.in_turn(CALL_WRITE, b"", (len(text), True))
+            call.inner = self._in_turn(CALL_WRITE, b"", (len(text), True))
             return PENDING
         self.spend(0)
         return len(text)
 
-    def check_writing(self, text):
-        self.check_open()
+    def _check_writing(self, text):
+        self._check_open()
         if not self.buffer.can_write:
             raise io.UnsupportedOperation("not writable")
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
 
-    def forget_reading(self):
+    def _forget_reading(self):
         if self.decoder is not None and self.fed is not None:
             self.forget_decoded()
             self.decoder.reset()
 
-    async def wait_write(self, text, told):
+    async def _wait_write(self, text, told):
         if told is None:
-            self.check_writing(text)
+            self._check_writing(text)
             told = len(text), self.line_buffering and ("\n" in text or "\r" in text)
             text = self.encoded(text)
-            self.forget_reading()
+            self._forget_reading()
         if text:
-            await self.buffer.in_turn(CALL_WRITE, text, None)
+            await self.buffer._in_turn(CALL_WRITE, text, None)
         if told[1]:
-            await self.buffer.in_turn(CALL_FLUSH, None, None)
+            await self.buffer._in_turn(CALL_FLUSH, None, None)
         return told[0]
 
     # Position
 
-    def position(self):
+    def _position(self):
         """An opaque number for seek, as io's: the byte's, where decoding can begin there."""
-        self.check_open()
+        self._check_open()
         if not self.buffer.descriptor.seekable:
             raise io.UnsupportedOperation("underlying stream is not seekable")
         end = self.buffer.position
@@ -358,7 +358,7 @@ cdef class TextFile(AsyncFile):
             flags, fed, skip = self.old_flags, self.old_fed, self.old_skip + self.at
         return pack(where(self.decoder, end - len(fed), flags, fed, skip))
 
-    async def wait_seek(self, offset, int whence):
+    async def _wait_seek(self, offset, int whence):
         if not self.buffer.descriptor.seekable:
             raise io.UnsupportedOperation("underlying stream is not seekable")
         if whence not in (0, 1, 2):
@@ -367,21 +367,21 @@ cdef class TextFile(AsyncFile):
             what = "cur" if whence == 1 else "end"
             raise io.UnsupportedOperation(f"can't do nonzero {what}-relative seeks")
         if whence == 1:
-            offset = self.position()
+            offset = self._position()
         elif whence == 2:
-            position = await self.buffer.in_turn(CALL_SEEK, 0, 2)
-            self.begin_at(position)
+            position = await self.buffer._in_turn(CALL_SEEK, 0, 2)
+            self._begin_at(position)
             return position
         if offset < 0:
             raise ValueError(f"negative seek position {offset}")
         cookie = unpack(offset)
-        await self.buffer.in_turn(CALL_SEEK, cookie.position, 0)
-        self.begin_at(cookie.position)
+        await self.buffer._in_turn(CALL_SEEK, cookie.position, 0)
+        self._begin_at(cookie.position)
         if self.decoder is not None and (offset or cookie.skip):
             self.decoder.setstate((b"", cookie.flags))
             self.flags, self.fed, self.last = cookie.flags, b"", b""
             if cookie.skip:
-                chunk = await self.buffer.in_turn(CALL_READ, cookie.feed, None)
+                chunk = await self.buffer._in_turn(CALL_READ, cookie.feed, None)
                 self.flags, self.fed, self.last = cookie.flags, chunk, chunk
                 self.decoded = self.decoder.decode(chunk, cookie.end)
                 if len(self.decoded) < cookie.skip:
@@ -389,7 +389,7 @@ cdef class TextFile(AsyncFile):
                 self.at = cookie.skip
         return offset
 
-    def begin_at(self, position):
+    def _begin_at(self, position):
         """Nothing is decoded yet, from there."""
         self.forget_decoded()
         if self.decoder is not None:

@@ -52,7 +52,7 @@ cdef class Transfers(Buffered):
         self.end = left + size
         return 0
 
-    async def operate(self, FileOp op, int kind):
+    async def _operate(self, FileOp op, int kind):
         """Its result. Should the call be cancelled, the operation remains `current` until it has ended."""
         op.owner = self
         self.current = op
@@ -66,7 +66,7 @@ cdef class Transfers(Buffered):
         self.current = None
         return res
 
-    async def transfer(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset, int kind):
+    async def _transfer(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset, int kind):
         """Read into, or write from, memory that `keep` holds: how much, 0 at the end."""
         cdef char *memory = <char *> data
         cdef int64_t res
@@ -82,7 +82,7 @@ cdef class Transfers(Buffered):
                     await (until_writable if writing else until_readable)(self.loop, descriptor.fd)
                     if descriptor.tells_writes if writing else descriptor.tells_reads:
                         continue
-                res = await self.operate(
+                res = await self._operate(
                     descriptor.writing(self.loop, keep, memory, size, offset) if writing
                     else descriptor.reading(self.loop, keep, memory, size, offset), kind)
                 if res == -EAGAIN or res == -EINTR:
@@ -95,7 +95,7 @@ cdef class Transfers(Buffered):
                 raise OSError(-res, os.strerror(-res))
             return res
 
-    async def refill(self, Py_ssize_t wanted):
+    async def _refill(self, Py_ssize_t wanted):
         """Read on, behind the read-ahead; how much came, 0 at the end."""
         cdef Chunk chunk
         cdef Py_ssize_t size = max(max(self.window, <Py_ssize_t> 8192), min(wanted, <Py_ssize_t> STEP_MOST))
@@ -107,7 +107,7 @@ cdef class Transfers(Buffered):
             size = (size + skip + 4095) & ~4095
         # Not into the read-ahead itself: what is read may arrive when nobody waits for it any more.
         chunk = make_chunk(size)
-        got = await self.transfer(False, chunk, <size_t> chunk.data, size, offset - skip,
+        got = await self._transfer(False, chunk, <size_t> chunk.data, size, offset - skip,
                                   CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)
         got = max(got - skip, 0)
         if left:
@@ -122,7 +122,7 @@ cdef class Transfers(Buffered):
         self.window = min(max(2 * self.window, <Py_ssize_t> 16384), <Py_ssize_t> 131072)
         return got
 
-    async def apart(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset):
+    async def _apart(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset):
         """The same for those that need no turn, and move no position."""
         cdef char *memory = <char *> data
         cdef int64_t res = -EAGAIN

@@ -1,4 +1,5 @@
-"""Folders and what is in them: listdir, scandir, walk. The ring has no operation that lists, so an executor does."""
+"""Folders and what is in them: listdir, scandir, walk. The ring has no operation that lists, so an executor
+does."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def scandir(path: Path | int | None = ".") -> Scan:
 
 def _list(top: Any, followlinks: bool) -> tuple[list[Any], list[Any], list[Any]]:
     """Names of folders, of the rest, and the paths of the folders to go into."""
-    folders, others, into = [], [], []
+    folders: list[Any] = []
+    others: list[Any] = []
+    into: list[Any] = []
     with os.scandir(top) as entries:
         for entry in entries:
             try:

@@ -50,8 +50,8 @@ async def atomic_write(
     permissions: int = 0o666,
     sync: bool = True,
 ) -> None:
-    """Replace the file by one with this content: whoever opens it finds all of the old or all of the new, also after
-    a crash, unless `sync` is false. A str is encoded, UTF-8 unless said otherwise."""
+    """Replace the file by one with this content: whoever opens it finds all of the old or all of the new,
+    also after a crash, unless `sync` is false. A str is encoded, UTF-8 unless said otherwise."""
     loop = running_loop()
     if isinstance(data, str):
         data = data.encode(encoding or "utf-8")
@@ -69,7 +69,14 @@ async def atomic_write(
         raise
     if sync:
         fd = await openat2(
-            loop, folder(None), beside or b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0, 0, True, (path,)
+            loop,
+            folder(None),
+            beside or b".",
+            os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC,
+            0,
+            0,
+            True,
+            (path,),
         )
         try:
             await fsync(loop, fd, False, (path,))
