@@ -5,13 +5,14 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from benchmarks.call_rows import CALL_ROWS
+from benchmarks.file_rows import file_rows
 from benchmarks.io_rows import io_rows
 from benchmarks.row import Row
 from benchmarks.turn_rows import TIMER_ROWS, TURN_ROWS, growth_rows
 
 
 def all_rows() -> list[Row]:
-    return [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *io_rows(), *growth_rows()]
+    return [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *io_rows(), *file_rows(), *growth_rows()]
 
 
 def selected(patterns: str, quick: bool) -> list[Row]:

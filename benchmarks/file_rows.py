@@ -1,0 +1,35 @@
+"""The rows with files: each loop with the files its users have, and every library on every loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.row import Row
+
+WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("seek-read", "seek + read 4 KB, one task", "files:seek_read", {}),
+    ("seek-read-16", "the same, 16 tasks", "files:seek_read", {"tasks": 16}),
+    ("whole", "open + read 1 MB + close", "files:whole", {}),
+    ("append", "append 1 KB, one task", "files:append", {}),
+    ("lines", "lines of a text file", "files:lines", {}),
+)
+LIBRARIES = ("aiofiles", "anyio", "ayafileio")
+
+
+def file_rows() -> list[Row]:
+    rows = []
+    for name, title, work, arguments in WORK:
+        rows.append(
+            Row(f"file-{name}", "files", title, work=work, arguments=arguments, quick=name == "lines")
+        )
+        for library in LIBRARIES:
+            rows.append(
+                Row(
+                    f"file-{name}-{library}",
+                    "file-libraries",
+                    f"{title}, {library}",
+                    work=work,
+                    arguments={**arguments, "library": library},
+                )
+            )
+    return rows
