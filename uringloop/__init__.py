@@ -1,16 +1,48 @@
 """uringloop: an asyncio event loop for Linux whose only way to sleep is one io_uring."""
 
+from typing import TYPE_CHECKING
+
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.files import fs, open_file
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.policy import EventLoopPolicy, install
 from uringloop.runner import run
 
+if TYPE_CHECKING:
+    from uringloop.scheduler import Job, Scheduler, current_context
+    from uringloop.sync import (
+        AutoResetEvent,
+        Barrier,
+        BoundedSemaphore,
+        Condition,
+        Event,
+        Guarded,
+        LifoQueue,
+        Lock,
+        PriorityQueue,
+        Queue,
+        Semaphore,
+    )
+
 __all__ = [
+    "AutoResetEvent",
+    "Barrier",
+    "BoundedSemaphore",
+    "Condition",
+    "Event",
     "EventLoop",
     "EventLoopPolicy",
+    "Guarded",
+    "Job",
+    "LifoQueue",
+    "Lock",
+    "PriorityQueue",
+    "Queue",
+    "Scheduler",
+    "Semaphore",
     "UringUnavailable",
     "UringUnavailableWarning",
+    "current_context",
     "fs",
     "install",
     "new_event_loop",
@@ -18,8 +50,17 @@ __all__ = [
     "run",
 ]
 
+# Imported when first used: a program on one loop needs none of it.
+_SCHEDULER = ("Job", "Scheduler", "current_context")
+
 
 def __getattr__(name: str) -> object:
+    if name in __all__:
+        import importlib
+
+        room = importlib.import_module("uringloop.scheduler" if name in _SCHEDULER else "uringloop.sync")
+        globals()[name] = found = getattr(room, name)
+        return found
     if name == "ops":  # needs an extra, and is imported when first used
         import importlib
 

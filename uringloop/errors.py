@@ -11,6 +11,10 @@ class UringUnavailableWarning(RuntimeWarning):
     """io_uring is refused here: loops use epoll instead. Said once a process, with the cause and the remedy."""
 
 
+class SchedulerFull(RuntimeError):
+    """As many jobs as the scheduler's max_pending are pending. `submit_async` waits instead."""
+
+
 if sys.version_info >= (3, 13):
     from asyncio import QueueShutDown as QueueShutDown
 else:

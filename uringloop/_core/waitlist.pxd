@@ -58,6 +58,7 @@ cdef class Waitlist:
     cdef bint take(self) noexcept
     cdef object collect(self, object value)
     cdef int give_back(self) except -1
+    cdef bint cancel_instead(self, object message) except -1
 
     cdef object start(self, object value)
     cdef object block(self, object value, object timeout)

@@ -119,6 +119,8 @@ cdef class Waiter(Runnable):
         """Leave the line. False: it was granted already; who cancels then throws, which gives it back."""
         cdef Waitlist line = self.line
         cdef bint waiting
+        if self.state == WAITER_WAITING and line.cancel_instead(msg):
+            return True
         ur_guard_lock(&line.guard)
         waiting = self.state == WAITER_WAITING
         if waiting:
@@ -241,6 +243,10 @@ cdef class Waitlist:
 
     cdef int give_back(self) except -1:
         """Something was granted to one who can not use it: the next one's now, or free."""
+
+    cdef bint cancel_instead(self, object message) except -1:
+        """Who waits is cancelled. True: what it waits for is, by now; it waits on for the end of that."""
+        return False
 
     cdef object start(self, object value):
         """An iterator to await: finished if what is waited for is to be had, else a waiter in the line."""

@@ -1,4 +1,5 @@
 from uringloop._core.waitlist cimport Waitlist
+from uringloop.sync.tally cimport Tally
 
 
 cdef class Store:
@@ -27,7 +28,7 @@ cdef class Permits(Waitlist):
 
 cdef class Items(Permits):
     cdef Room room             # never changes; None: there is no limit
-    cdef Unfinished unfinished
+    cdef Tally unfinished
     cdef int discarding        # shutdown(immediate=True) was called: set once, read by any thread
 
     cdef int discard(self) except -1
@@ -38,19 +39,12 @@ cdef class Room(Permits):
     cdef bint unlimited        # never changes
 
 
-cdef class Unfinished(Waitlist):
-    cdef Py_ssize_t count      # under the guard
-
-    cdef int begin(self) except -1
-    cdef int end(self) except -1
-
-
 cdef class Queue:
     # Nothing of it ever changes.
     cdef readonly object maxsize
     cdef Items items
     cdef Room room
-    cdef Unfinished unfinished
+    cdef Tally unfinished
     cdef object __weakref__
 
     cdef Store new_store(self)

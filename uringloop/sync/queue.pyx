@@ -12,9 +12,8 @@ from collections import deque
 
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
 from uringloop._core.wait cimport make_wait
-from uringloop._core.waitlist cimport (
-    TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop,
-)
+from uringloop._core.waitlist cimport TIMED_OUT, Waitlist, deliver, not_in_a_loop
+from uringloop.sync.tally cimport Tally
 
 from uringloop.errors import QueueShutDown
 
@@ -98,7 +97,7 @@ cdef class Items(Permits):
             if not taken:
                 return 0
             self.collect(None)
-            self.unfinished.end()
+            self.unfinished.drop()
 
     def __repr__(self):
         return f"<Items free={self.free} waiting={self.waiting}>"
@@ -119,7 +118,7 @@ cdef class Room(Permits):
             if not self.unlimited:
                 self.add()
             raise
-        self.items.unfinished.begin()
+        self.items.unfinished.add(1)
         self.items.add()
         if ur_load_int(&self.items.discarding):
             self.items.discard()  # the shutdown came in between, and did not see it
@@ -128,41 +127,13 @@ cdef class Room(Permits):
         return f"<Room {'unlimited' if self.unlimited else f'free={self.free}'} waiting={self.waiting}>"
 
 
-cdef class Unfinished(Waitlist):
-    """Who joins: until every item put was said to be done."""
-
-    cdef bint take(self) noexcept:
-        return self.count == 0
-
-    cdef int begin(self) except -1:
-        ur_guard_lock(&self.guard)
-        self.count += 1
-        ur_guard_unlock(&self.guard)
-        return 0
-
-    cdef int end(self) except -1:
-        cdef PyObject *chain = NULL
-        cdef bint above
-        ur_guard_lock(&self.guard)
-        above = self.count == 0
-        if not above:
-            self.count -= 1
-            if self.count == 0:
-                chain = self.pop_all(WAITER_GRANTED)
-        ur_guard_unlock(&self.guard)
-        if above:
-            raise ValueError("task_done() called too many times")
-        deliver_all(chain, None)
-        return 0
-
-
 cdef class Queue:
     """asyncio.Queue for tasks of any loop; plain threads use the methods that end in _sync."""
 
     def __init__(self, maxsize=0):
         cdef Store store = self.new_store()
         self.maxsize = maxsize
-        self.items, self.room, self.unfinished = Items(), Room(), Unfinished()
+        self.items, self.room, self.unfinished = Items(), Room(), Tally()
         self.items.store = self.room.store = store
         self.items.unfinished = self.unfinished
         self.room.items = self.items
@@ -217,11 +188,12 @@ cdef class Queue:
 
     def task_done(self):
         """An item that was got has been dealt with."""
-        self.unfinished.end()
+        if not self.unfinished.drop():
+            raise ValueError("task_done() called too many times")
 
     def join(self):
         """Await it until every item that was put has been dealt with."""
-        return make_wait(self.unfinished, None)
+        return self.unfinished.wait()
 
     def join_sync(self, timeout=None):
         """The same for a plain thread: False after `timeout` seconds."""

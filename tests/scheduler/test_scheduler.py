@@ -1,0 +1,495 @@
+"""Scheduler: every job runs once, on some context, or its submitter is told; and everything ends."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import gc
+import itertools
+import os
+import threading
+import time
+import weakref
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import uringloop
+from uringloop.errors import SchedulerFull
+from uringloop.scheduler import Context, Scheduler, current_context
+
+
+async def where(*_: Any) -> str:
+    context = current_context()
+    assert context is not None
+    assert asyncio.get_running_loop() is context.loop
+    assert threading.current_thread() is context.thread
+    return context.name
+
+
+async def nothing() -> None:
+    pass
+
+
+@pytest.fixture
+def scheduler(engine: str) -> Any:
+    with Scheduler(3, name="test") as running:
+        yield running
+
+
+def test_job_runs_on_a_context(scheduler: Scheduler) -> None:
+    assert scheduler.submit(where()).result(10).startswith("test-")
+    assert scheduler.submit(where, 1, 2).result(10).startswith("test-")
+    assert current_context() is None
+
+
+def test_name_is_the_threads(scheduler: Scheduler) -> None:
+    async def look() -> tuple[str, str]:
+        with open(f"/proc/self/task/{threading.get_native_id()}/comm") as file:
+            return threading.current_thread().name, file.read().strip()
+
+    assert scheduler.submit(look, context=scheduler.contexts[1]).result(10) == ("test-1", "test-1")
+
+
+def test_exception_comes_back_with_its_traceback(scheduler: Scheduler) -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError("here")
+
+    job = scheduler.submit(fail())
+    with pytest.raises(ZeroDivisionError, match="here") as raised:
+        job.result(10)
+    assert "fail" in [entry.name for entry in raised.traceback]
+    assert isinstance(job.exception(), ZeroDivisionError)
+    with pytest.raises(ExceptionGroup):
+        scheduler.submit(group()).result(10)
+
+
+async def group() -> None:
+    raise ExceptionGroup("both", [ValueError(), KeyError()])
+
+
+def test_job_is_awaited_on_any_loop(scheduler: Scheduler, new_loop: Any) -> None:
+    async def both() -> list[str]:
+        jobs = [scheduler.submit(where()) for _ in range(10)]
+        return await asyncio.gather(*jobs)
+
+    assert len(new_loop().run_until_complete(both())) == 10
+    assert len(asyncio.run(both())) == 10
+
+    async def nested() -> str:
+        return await scheduler.submit(where())
+
+    assert scheduler.submit(nested()).result(10).startswith("test-")
+
+
+def test_contextvars_go_along(scheduler: Scheduler) -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable")
+    variable.set(7)
+
+    async def look() -> int:
+        return variable.get()
+
+    job = scheduler.submit(look())
+    variable.set(8)
+    assert job.result(10) == 7
+
+
+def test_result_in_a_loop_raises_where_it_would_block(scheduler: Scheduler, loop: Any) -> None:
+    async def main() -> None:
+        job = scheduler.submit(asyncio.sleep(0.05))
+        with pytest.raises(RuntimeError, match="await job"):
+            job.result()
+        await job
+        assert job.result() is None
+
+    loop.run_until_complete(main())
+
+
+def test_result_times_out(scheduler: Scheduler) -> None:
+    job = scheduler.submit(asyncio.sleep(100))
+    with pytest.raises(TimeoutError):
+        job.result(0.01)
+    assert job.running()
+    assert job.cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        job.result(10)
+    assert job.cancelled()
+    assert not job.cancel()
+
+
+def test_cancelling_who_awaits_cancels_the_job(scheduler: Scheduler, loop: Any) -> None:
+    ended = threading.Event()
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            ended.set()
+
+    async def main() -> None:
+        job = scheduler.submit(long())
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(job, 0.02)
+        assert job.cancelled()
+        shielded = scheduler.submit(asyncio.sleep(0.02, "value"))
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.shield(shielded), 0.001)
+        assert await shielded == "value"
+
+    loop.run_until_complete(main())
+    assert ended.wait(10)
+
+
+def test_job_cancelled_before_it_starts_never_does(scheduler: Scheduler) -> None:
+    begun = []
+
+    async def note() -> None:
+        begun.append(1)
+
+    context = scheduler.contexts[0]
+    blocked, free = threading.Event(), threading.Event()
+
+    async def block() -> None:
+        blocked.set()
+        free.wait(10)
+
+    scheduler.submit(block(), context=context)
+    assert blocked.wait(10)
+    job = scheduler.submit(note(), context=context)
+    assert job.cancel()
+    free.set()
+    assert scheduler.join(10)
+    assert job.cancelled()
+    assert begun == []
+
+
+def test_concurrent_futures_take_jobs(scheduler: Scheduler, loop: Any) -> None:
+    jobs = [scheduler.submit(asyncio.sleep(0.01 * number, number)) for number in range(5)]
+    assert [job.result() for job in concurrent.futures.as_completed(jobs, 10)] == list(range(5))
+    done, pending = concurrent.futures.wait(jobs, 10)
+    assert len(done) == 5
+    assert not pending
+    called: list[Any] = []
+    jobs[0].add_done_callback(called.append)
+    assert called == [jobs[0]]
+    assert loop.run_until_complete(wrapped(scheduler)) == 9
+    with pytest.raises(RuntimeError):
+        jobs[0].set_result(1)
+
+
+async def wrapped(scheduler: Scheduler) -> int:
+    return await asyncio.wrap_future(scheduler.submit(asyncio.sleep(0.01, 9)))
+
+
+def test_map_broadcast_many_and_sync(scheduler: Scheduler) -> None:
+    async def double(number: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * number
+
+    assert list(scheduler.map(double, range(100))) == [2 * number for number in range(100)]
+    assert sorted(job.result(10) for job in scheduler.broadcast(where)) == ["test-0", "test-1", "test-2"]
+    assert len([job.result(10) for job in scheduler.submit_many(where() for _ in range(50))]) == 50
+    assert scheduler.run_sync(threading.current_thread).result(10).name.startswith("test-sync")
+    with pytest.raises(ZeroDivisionError):
+        scheduler.run_sync(lambda: 1 / 0).result(10)
+
+
+def test_keeps_what_is_fired_and_forgotten(scheduler: Scheduler) -> None:
+    done = threading.Event()
+
+    async def work() -> None:
+        await asyncio.sleep(0.01)
+        gc.collect()
+        await asyncio.sleep(0.01)
+        done.set()
+
+    reference = weakref.ref(scheduler.submit(work()))
+    assert done.wait(10)
+    assert scheduler.join(10)
+    deadline = time.monotonic() + 5
+    while reference() is not None and time.monotonic() < deadline:
+        scheduler.submit(nothing()).result(10)
+    assert reference() is None
+
+
+def test_error_nobody_looks_at_is_logged(scheduler: Scheduler, caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    scheduler.submit(fail())
+    assert scheduler.join(10)
+    scheduler.broadcast(nothing)
+    assert scheduler.join(10)
+    gc.collect()
+    assert "never retrieved" in caplog.text
+
+
+def test_join_waits_for_what_jobs_submit(scheduler: Scheduler) -> None:
+    ended = []
+
+    async def spread(depth: int) -> None:
+        await asyncio.sleep(0)
+        if depth:
+            for _ in range(3):
+                scheduler.submit(spread, depth - 1)
+        ended.append(depth)
+
+    scheduler.submit(spread, 5)
+    assert scheduler.join(30)
+    assert len(ended) == sum(3**depth for depth in range(6))
+    assert not scheduler.submit(asyncio.sleep(0.05)).done()
+    assert not scheduler.join(0.001)
+    asyncio.run(scheduler.join_async())
+    assert scheduler.statistics()["pending"] == 0
+
+
+def test_burst_onto_one_context_is_spread(engine: str) -> None:
+    with Scheduler(3, dispatch=lambda contexts, key: contexts[0]) as scheduler:
+
+        async def work() -> str:
+            time.sleep(0.002)
+            return await where()
+
+        names = Counter(job.result(20) for job in scheduler.submit_many(work() for _ in range(90)))
+        assert len(names) == 3
+        assert scheduler.statistics()["stolen"] > 10
+
+
+@pytest.mark.parametrize("how", ["key", "context", "off"])
+def test_what_is_pinned_is_not_taken_over(engine: str, how: str) -> None:
+    with Scheduler(3, dispatch=lambda contexts, key: contexts[0], stealing=how != "off") as scheduler:
+        order = []
+
+        async def work(number: int) -> str:
+            time.sleep(0.0005)
+            order.append(number)
+            return await where()
+
+        options: dict[str, Any] = {"key": {"key": "k"}, "context": {"context": scheduler.contexts[0]}}.get(
+            how, {}
+        )
+        jobs = [scheduler.submit(work, number, **options) for number in range(50)]
+        assert len({job.result(20) for job in jobs}) == 1
+        assert order == list(range(50))
+        assert scheduler.statistics()["stolen"] == 0
+
+
+def test_max_pending_raises_or_waits(engine: str, loop: Any) -> None:
+    with Scheduler(2, max_pending=3) as scheduler:
+        goes_on = uringloop.Event()
+        jobs = [scheduler.submit(goes_on.wait()) for _ in range(3)]
+        with pytest.raises(SchedulerFull):
+            scheduler.submit(where())
+
+        async def more() -> str:
+            waiting = asyncio.create_task(scheduler.submit_async(where()))
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            goes_on.set()
+            return await (await waiting)
+
+        loop.run_until_complete(more())
+        assert all(job.result(10) for job in jobs)
+        assert sum(1 for _ in scheduler.map(where, range(2))) == 2
+
+
+def test_submit_in_each_state(engine: str) -> None:
+    scheduler = Scheduler(2)
+    with pytest.raises(RuntimeError, match="the scheduler is new"):
+        scheduler.submit(where())
+    scheduler.start()
+    with pytest.raises(RuntimeError, match="starts once"):
+        scheduler.start()
+    with pytest.raises(TypeError):
+        scheduler.submit(print)  # type: ignore[arg-type]
+    goes_on, inner = uringloop.Event(), []
+
+    async def outer() -> None:
+        await goes_on.wait()
+        inner.append(scheduler.submit(where()))  # of our own: accepted while stopping
+
+    scheduler.submit(outer())
+    stopping = threading.Thread(target=scheduler.stop)
+    stopping.start()
+    while scheduler.statistics()["state"] != "stopping":
+        time.sleep(0.001)
+    with pytest.raises(RuntimeError, match="the scheduler is stopping"):
+        scheduler.submit(where())
+    goes_on.set()
+    stopping.join(10)
+    assert inner[0].result().startswith("uringloop-")
+    with pytest.raises(RuntimeError, match="the scheduler is stopped"):
+        scheduler.submit(where())
+    with pytest.raises(RuntimeError, match="the scheduler is stopped"):
+        scheduler.run_sync(print)
+    assert scheduler.stop().cancelled == 0
+
+
+def test_stop_cancels_what_does_not_finish_and_names_what_does_not_end(engine: str) -> None:
+    scheduler = Scheduler(2)
+    scheduler.start()
+    cleaned = []
+
+    async def sleeps() -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(1)
+
+    async def stubborn() -> None:
+        while True:
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                pass
+
+    jobs = [scheduler.submit(sleeps()) for _ in range(4)]
+    bad = scheduler.submit(stubborn())
+    report = scheduler.stop(timeout=0.05, grace=0.1)
+    assert all(job.cancelled() for job in jobs)
+    assert cleaned == [1] * 4
+    assert report.cancelled == 5
+    assert report.abandoned == [bad]
+    with pytest.raises(RuntimeError, match="abandoned"):
+        bad.result()
+    del bad, report
+    gc.collect()
+
+
+def test_dead_context_fails_its_jobs_and_the_others_go_on(engine: str, caplog: Any) -> None:
+    with Scheduler(3) as scheduler:
+        victim = scheduler.contexts[1]
+
+        async def die() -> None:
+            raise SystemExit("of this")
+
+        running = scheduler.submit(asyncio.sleep(100), context=victim)
+        dying = scheduler.submit(die(), context=victim)
+        with pytest.raises(SystemExit):
+            dying.result(10)
+        with pytest.raises(SystemExit):
+            running.result(10)
+        victim.thread.join(10)
+        with pytest.raises(RuntimeError, match="takes no jobs"):
+            scheduler.submit(where(), context=victim)
+        names = {job.result(10) for job in scheduler.submit_many(where() for _ in range(20))}
+        assert victim.name not in names
+        report = scheduler.stop()
+        assert report.dead == [victim]
+    assert "died" in caplog.text
+
+
+def test_hooks_run_on_each_context(engine: str) -> None:
+    log: list[tuple[str, str]] = []
+
+    def start(context: Context) -> None:
+        assert current_context() is context
+        log.append(("start", context.name))
+
+    def stop(context: Context) -> None:
+        log.append(("stop", threading.current_thread().name))
+
+    with Scheduler(2, on_start=start, on_stop=stop):
+        assert log == [("start", "uringloop-0"), ("start", "uringloop-1")]
+    assert sorted(log[2:]) == [("stop", "uringloop-0"), ("stop", "uringloop-1")]
+
+
+def test_start_hook_that_raises_ends_what_was_started(engine: str, caplog: Any) -> None:
+    def start(context: Context) -> None:
+        if context.name.endswith("1"):
+            raise ZeroDivisionError
+
+    scheduler = Scheduler(3, on_start=start)
+    with pytest.raises(ZeroDivisionError):
+        scheduler.start()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("uringloop")]
+
+
+def test_pins_each_context_to_a_cpu(engine: str) -> None:
+    async def cpus() -> set[int]:
+        return os.sched_getaffinity(0)
+
+    before = os.sched_getaffinity(0)
+    with Scheduler(2, pin=True) as scheduler:
+        found = [job.result(10) for job in scheduler.broadcast(cpus)]
+        assert all(len(cpus) == 1 for cpus in found)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_stop_from_its_own_context_raises(scheduler: Scheduler) -> None:
+    async def stop() -> None:
+        scheduler.stop()
+
+    with pytest.raises(RuntimeError, match="cannot wait"):
+        scheduler.submit(stop()).result(10)
+
+
+def test_async_with(engine: str, loop: Any) -> None:
+    async def main() -> str:
+        async with Scheduler(2) as scheduler:
+            return await scheduler.submit(where())
+
+    assert loop.run_until_complete(main()).startswith("uringloop-")
+    loop.run_until_complete(loop.shutdown_default_executor())
+
+
+def test_exception_in_the_with_block_cancels(engine: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        with Scheduler(2) as scheduler:
+            job = scheduler.submit(asyncio.sleep(100))
+            raise ZeroDivisionError
+    assert job.cancelled()
+    assert time.monotonic() - start < 5
+
+
+def test_submit_racing_with_stop_runs_or_raises(engine: str) -> None:
+    for _ in range(20):
+        scheduler = Scheduler(2)
+        scheduler.start()
+        ran, accepted, refused = itertools.count(), [], []
+
+        async def work(ran: Any = ran) -> None:
+            next(ran)
+
+        def submit(
+            scheduler: Scheduler = scheduler, accepted: Any = accepted, refused: Any = refused
+        ) -> None:
+            try:
+                for _ in range(1000):
+                    accepted.append(scheduler.submit(work()))
+            except RuntimeError:
+                refused.append(1)
+
+        threads = [threading.Thread(target=submit) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while len(accepted) < 10:
+            pass
+        scheduler.stop()
+        for thread in threads:
+            thread.join()
+        assert next(ran) == len(accepted)
+        assert all(job.done() and not job.cancelled() for job in accepted)
+
+
+def test_statistics_add_up(scheduler: Scheduler) -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    jobs: list[Any] = scheduler.submit_many(where() for _ in range(30))
+    jobs += [scheduler.submit(fail()) for _ in range(3)]
+    slow = scheduler.submit(asyncio.sleep(100))
+    for job in jobs:
+        job.exception(10)
+    slow.cancel()
+    assert scheduler.join(10)
+    found = scheduler.statistics()
+    assert (found["submitted"], found["done"], found["failed"]) == (34, 30, 3)
+    assert found["queued"] == found["running"] == found["pending"] == 0
+    assert len(found["contexts"]) == 3
+    assert all(0 <= one["busy"] <= 1.5 and one["sleeps"] >= 0 for one in found["contexts"])
+    assert repr(scheduler) == "<Scheduler test running contexts=3 pending=0>"

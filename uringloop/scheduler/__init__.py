@@ -1,0 +1,7 @@
+"""Many loops, one program: contexts (a thread and its loop), and a scheduler that deals jobs out to them."""
+
+from uringloop.scheduler.context import Context, current_context
+from uringloop.scheduler.job import Job
+from uringloop.scheduler.scheduler import Scheduler, StopReport
+
+__all__ = ["Context", "Job", "Scheduler", "StopReport", "current_context"]

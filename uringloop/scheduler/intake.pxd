@@ -1,0 +1,47 @@
+from uringloop._core.kernel cimport int64_t, ur_guard
+from uringloop._core.loop cimport Loop
+from uringloop._core.ready cimport ReadyQueue, Runnable
+from uringloop.scheduler.outcome cimport Outcome
+
+
+cdef class Start(Runnable):
+    # Of whoever holds it: the queue it is in.
+    cdef Outcome job
+    cdef object coroutine          # until it is a task
+    cdef object cvars
+    cdef Intake intake             # whose context will start it
+
+    cdef int begin(self) except -1
+    cdef int refuse(self) except -1
+
+
+cdef class Intake(Runnable):
+    cdef Loop loop                 # never changes
+    cdef readonly object name      # never changes: the context's
+    cdef readonly object running   # the context's thread: the jobs whose tasks it runs
+    cdef tuple peers               # set once, before the first job: the intakes to take over from; () without stealing
+    cdef ur_guard guard
+    # Under the guard; the count is read without it too, as a hint:
+    cdef ReadyQueue waiting        # not started, and any context may
+    cdef bint called               # it is in the loop's inbox or ready queue, and will run
+    cdef readonly bint closed      # nothing is taken any more
+    cdef object cause              # written before: None, or what jobs that were taken and did not start fail with
+    # The context's thread:
+    cdef int64_t last_run_ns
+    cdef Py_ssize_t last_started
+    # Statistics. `handed` by any thread, atomic: jobs accepted and not begun; the others by the context's thread.
+    cdef long handed
+    cdef long submitted
+    cdef readonly long started
+    cdef readonly long stolen
+    cdef readonly long done
+    cdef readonly long failed
+    cdef readonly long cancelled
+
+    cdef bint push(self, Start start, bint pinned) except -1
+    cdef int call(self) except -1
+    cdef bint hand(self, Runnable node) except -1
+    cdef int nudge_idle(self) except -1
+    cdef Py_ssize_t share(self, int64_t now)
+    cdef ReadyQueue some(self, Py_ssize_t most)
+    cdef ReadyQueue steal(self, Py_ssize_t most)

@@ -1,0 +1,29 @@
+"""Job: a coroutine that was handed to a scheduler, as its submitter sees it. A concurrent.futures.Future for
+threads and libraries, and awaitable on any loop. What it does is in Outcome, the compiled half."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, NoReturn, TypeVar
+
+from uringloop.scheduler.outcome import Outcome
+
+T = TypeVar("T")
+
+
+class Job(Outcome[T], Future[T]):
+    """What `submit` returns. Awaiting it gives what the coroutine gave; cancelling who awaits it cancels it,
+    as with a task (asyncio.shield keeps that off)."""
+
+    def __init__(self, owner: Any, name: str | None = None) -> None:
+        pass  # Future's own state is not needed: Outcome has it
+
+    def set_running_or_notify_cancel(self, *_: object) -> NoReturn:
+        raise RuntimeError("a Job is run, and settled, by its scheduler")
+
+    set_result = set_exception = set_running_or_notify_cancel  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        context = "" if self._intake is None else f" on {self._intake.name}"
+        name = "" if self._name is None else f" {self._name!r}"
+        return f"<Job{name} {self._state.lower().partition('_')[0]}{context}>"

@@ -1,0 +1,31 @@
+from uringloop._core.waitlist cimport Waitlist
+
+
+cdef enum OutcomeState:
+    OUTCOME_PENDING        # not started: cancelling it is all there is to do
+    OUTCOME_RUNNING        # its task runs: cancelling it is a request
+    OUTCOME_DONE
+    OUTCOME_FAILED
+    OUTCOME_CANCELLED
+
+
+cdef class Outcome(Waitlist):
+    # Under the guard:
+    cdef OutcomeState state
+    cdef object value              # written once, before the state says that it is there
+    cdef object error              # the same
+    cdef object traceback
+    cdef object task               # while it runs
+    cdef object loop               # the same: the task's
+    cdef list callbacks            # None: no more are to come
+    cdef object condition          # of concurrent.futures, made when it first looks
+    cdef readonly list _waiters    # the same
+    cdef bint looked               # somebody saw the error
+    cdef readonly object _name     # never changes: of its task; None: asyncio names it
+    cdef readonly object _owner    # never changes: whom `_settled` tells
+    cdef public object _intake     # where it was started, if it was
+
+    cdef bint begin(self, object loop) except -1
+    cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState at_most) except -1
+    cdef int announce(self) except -1
+    cdef object get(self, object cancelled)

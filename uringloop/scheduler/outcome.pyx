@@ -1,0 +1,217 @@
+# Outcome: what becomes of a job, and who waits for it: the compiled half of Job. Owns the result or exception and,
+# while it runs, the task. Any thread may wait, ask or cancel; the thread that runs the job settles it, once.
+# The task itself is touched only through its own loop.
+import concurrent.futures
+import threading
+import types
+from asyncio import CancelledError
+from asyncio.log import logger
+
+from cpython.object cimport PyObject
+
+from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
+
+cdef object _Cancelled = concurrent.futures.CancelledError
+_STATES = ("PENDING", "RUNNING", "FINISHED", "FINISHED", "CANCELLED_AND_NOTIFIED")
+
+
+cdef class Outcome(Waitlist):
+    """concurrent.futures.Future's methods, and `await` on any loop."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    def __cinit__(self, owner, name=None):
+        self._owner, self._name = owner, name
+        self.callbacks = []
+
+    # How it comes about
+
+    cdef bint begin(self, object loop) except -1:
+        """On `loop`: its task is about to be made. False: it was cancelled before."""
+        cdef bint pending
+        ur_guard_lock(&self.guard)
+        pending = self.state == OUTCOME_PENDING
+        if pending:
+            self.state = OUTCOME_RUNNING
+            self.loop = loop
+        ur_guard_unlock(&self.guard)
+        return pending
+
+    cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState at_most) except -1:
+        """From whichever thread knows. False: it was settled before, or is beyond the state `at_most`."""
+        cdef PyObject *chain = NULL
+        cdef bint first
+        cdef object loop = None
+        ur_guard_lock(&self.guard)
+        first = self.state <= at_most
+        if first:
+            self.value = value      # they were None: nothing dies under the guard
+            self.error = error
+            loop, self.loop = self.loop, None
+            self.state = state
+            chain = self.pop_all(WAITER_GRANTED)
+        ur_guard_unlock(&self.guard)
+        if first:
+            if error is not None:
+                self.traceback = error.__traceback__
+            deliver_all(chain, None)
+            self.announce()
+            self.task = None
+            self._owner._settled(self)
+        return first
+
+    def _begin_without_a_task(self):
+        """A thread runs it; nobody can ask it to end. False: it was cancelled before."""
+        return self.begin(None)
+
+    def _settle_by(self, task):
+        """The task's done callback."""
+        try:
+            value = task.result()
+        except CancelledError:
+            self.settle(OUTCOME_CANCELLED, None, None, OUTCOME_RUNNING)
+        except BaseException as error:
+            self.settle(OUTCOME_FAILED, None, error, OUTCOME_RUNNING)
+        else:
+            self.settle(OUTCOME_DONE, value, None, OUTCOME_RUNNING)
+
+    def _settle(self, value, error):
+        """Done without a task."""
+        return self.settle(OUTCOME_DONE if error is None else OUTCOME_FAILED, value, error, OUTCOME_RUNNING)
+
+    cdef int announce(self) except -1:
+        """Tell those who asked in concurrent.futures' way."""
+        cdef list callbacks
+        ur_guard_lock(&self.guard)
+        callbacks, self.callbacks = self.callbacks, None
+        ur_guard_unlock(&self.guard)
+        if self.condition is not None:
+            with self.condition:
+                for waiter in self._waiters:
+                    if self.state == OUTCOME_CANCELLED:
+                        waiter.add_cancelled(self)
+                    elif self.state == OUTCOME_FAILED:
+                        waiter.add_exception(self)
+                    else:
+                        waiter.add_result(self)
+                self.condition.notify_all()
+        for callback in callbacks:
+            _call(callback, self)
+        return 0
+
+    # Waiting for it
+
+    cdef bint take(self) noexcept:
+        return self.state > OUTCOME_RUNNING
+
+    cdef object collect(self, object value):
+        return self.get(CancelledError)
+
+    cdef object get(self, object cancelled):
+        if self.state == OUTCOME_DONE:
+            return self.value
+        if self.state == OUTCOME_CANCELLED:
+            raise cancelled()
+        self.looked = True
+        raise self.error.with_traceback(self.traceback)
+
+    cdef bint cancel_instead(self, object message) except -1:
+        return self.cancel(message)
+
+    def __await__(self):
+        return self.start(None)
+
+    def result(self, timeout=None):
+        """From a plain thread, or anywhere once it is done."""
+        self._wait(timeout)
+        return self.get(_Cancelled)
+
+    def exception(self, timeout=None):
+        self._wait(timeout)
+        if self.state == OUTCOME_CANCELLED:
+            raise _Cancelled()
+        self.looked = True
+        return self.error
+
+    def _wait(self, timeout):
+        if self.take():
+            return
+        not_in_a_loop("Job.result()", "`await job`")
+        try:
+            if self.block(None, timeout) is TIMED_OUT:
+                raise TimeoutError()
+        except BaseException:
+            if not self.take():
+                raise  # anything but the job's own error, which `get` raises
+
+    # Asking
+
+    def done(self):
+        return self.state > OUTCOME_RUNNING
+
+    def cancelled(self):
+        return self.state == OUTCOME_CANCELLED
+
+    def running(self):
+        return self.state == OUTCOME_RUNNING
+
+    def add_done_callback(self, callback):
+        """Called with the job once it is settled, in the thread that settles it, or now."""
+        cdef list callbacks
+        ur_guard_lock(&self.guard)
+        callbacks = self.callbacks
+        if callbacks is not None:
+            callbacks.append(callback)
+        ur_guard_unlock(&self.guard)
+        if callbacks is None:
+            _call(callback, self)
+
+    def cancel(self, message=None):
+        """From anywhere. Not started, it never will; running, its task is asked to end. False: it was done."""
+        cdef object loop = None
+        if self.settle(OUTCOME_CANCELLED, None, None, OUTCOME_PENDING):
+            return True
+        ur_guard_lock(&self.guard)
+        if self.state == OUTCOME_RUNNING:
+            loop = self.loop
+        ur_guard_unlock(&self.guard)
+        if loop is None:
+            return False
+        try:
+            loop.call_soon_threadsafe(self._cancel_task, message)
+        except RuntimeError:
+            return False  # closed, which settles what ran on it
+        return True
+
+    def _cancel_task(self, message):
+        if self.task is not None:
+            self.task.cancel(message)
+
+    # What concurrent.futures.wait() and as_completed() look at
+
+    @property
+    def _state(self):
+        return _STATES[<int> self.state]
+
+    @property
+    def _condition(self):
+        made, waiters = threading.Condition(), []
+        ur_guard_lock(&self.guard)
+        if self.condition is None:
+            self._waiters = waiters
+            self.condition = made
+        ur_guard_unlock(&self.guard)
+        return self.condition
+
+    def __del__(self):
+        if self.state == OUTCOME_FAILED and not self.looked:
+            logger.error("Exception of %r was never retrieved", self, exc_info=self.error)
+
+
+cdef int _call(callback, Outcome outcome) except -1:
+    try:
+        callback(outcome)
+    except Exception:
+        logger.exception("Exception calling %r of %r", callback, outcome)
+    return 0

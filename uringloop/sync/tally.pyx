@@ -1,0 +1,52 @@
+# Tally: how many things are unfinished, and who waits until none is. Owns the count.
+from cpython.object cimport PyObject
+
+from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait cimport make_wait
+from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
+
+
+cdef class Tally(Waitlist):
+    """For tasks of any loop and plain threads."""
+
+    cdef bint take(self) noexcept:
+        return self.count == 0
+
+    cdef int add(self, Py_ssize_t more) except -1:
+        ur_guard_lock(&self.guard)
+        self.count += more
+        ur_guard_unlock(&self.guard)
+        return 0
+
+    cdef bint drop(self) except -1:
+        """False: there was none."""
+        cdef PyObject *chain = NULL
+        cdef bint above
+        ur_guard_lock(&self.guard)
+        above = self.count == 0
+        if not above:
+            self.count -= 1
+            if self.count == 0:
+                chain = self.pop_all(WAITER_GRANTED)
+        ur_guard_unlock(&self.guard)
+        deliver_all(chain, None)
+        return not above
+
+    def begin(self, Py_ssize_t count=1):
+        self.add(count)
+
+    def end(self):
+        if not self.drop():
+            raise ValueError("ended more than were begun")
+
+    def wait(self):
+        """Await it until none is unfinished."""
+        return make_wait(self, None)
+
+    def wait_sync(self, timeout=None):
+        """From a plain thread: False after `timeout` seconds."""
+        not_in_a_loop("wait_sync()", "`await`")
+        return self.block(None, timeout) is not TIMED_OUT
+
+    def __repr__(self):
+        return f"<Tally count={self.count} waiting={self.waiting}>"
