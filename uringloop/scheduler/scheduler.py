@@ -42,7 +42,7 @@ class Scheduler:
     """Many event loops, each in a thread of its own, and one place to submit jobs to them.
 
     `dispatch` is "round_robin", "least_loaded", "hash", "local", or a function of (contexts, key). Jobs that
-    have not started may be taken over by an idle context, unless `stealing` is off, or a key or context given.
+    have not started may be taken over by an idle context, unless `stealing` is off or a key or context given.
     With `max_pending`, no more than so many jobs are pending at a time: submit raises, submit_async waits.
     `pin` gives each context a CPU of its own. The hooks are called with the context, in its thread."""
 
