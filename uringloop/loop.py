@@ -90,7 +90,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         base_events.BaseEventLoop.__init__(self)
         self._closed = True  # still
         self._engine_name = name
-        self._set_up(engine_class, {"entries": entries, "busy_poll": busy_poll})
+        self._set_up(engine_class, {"entries": entries}, busy_poll)
         self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._listeners: dict[int, Listener] = {}
         self._datagram_room: Any = None

@@ -25,6 +25,7 @@ cdef class Engine:
     cdef int poll(self) except -1
     cdef int flush_now(self) except -1
     cdef int sleep(self, int64_t deadline_ns) except -1
+    cdef bint peek(self) noexcept nogil
     cdef int reap(self) except -1
     cdef void wake(self) noexcept nogil
     cdef int close(self) except -1

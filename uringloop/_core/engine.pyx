@@ -74,6 +74,11 @@ cdef class Engine:
         """The same, and wait for a completion, a wake or the deadline. The thread's only place to sleep."""
         raise NotImplementedError
 
+    cdef bint peek(self) noexcept nogil:
+        """Has something completed, or will it if the kernel is entered? Asked again and again by a thread that does
+        not sleep yet; everything submitted has entered before."""
+        return False
+
     cdef int reap(self) except -1:
         """Move what has completed into the ready queue. Runs nothing."""
         raise NotImplementedError

@@ -29,7 +29,6 @@ cdef class EpollEngine(Engine):
     cdef dict running           # those operations' futures
     cdef long enters
     cdef unsigned blind_turns
-    cdef int64_t busy_poll_ns
 
     cdef int flush(self) except -1
     cdef int attempt(self, Op op, uint32_t *flags) except? -32000

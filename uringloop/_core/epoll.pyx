@@ -54,14 +54,13 @@ cdef class EpollEngine(Engine):
     def __cinit__(self):
         self.epoll_fd = -1
 
-    def __init__(self, ready, unsigned entries=0, double busy_poll=0.0):
+    def __init__(self, ready, unsigned entries=0):
         Engine.__init__(self, ready)
         self.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
         if self.epoll_fd < 0:
             raise OSError(errno, os.strerror(errno))
         if URINGLOOP_DEBUG:
             count_made(COUNT_FD)
-        self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
         self.watches = {}
         self.backlog = []
         self.changed = []
@@ -140,22 +139,19 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
-        cdef int64_t until
         self.sleeps += 1
         self.flush()
         if self.settled or self.finished or self.ready.count:
             return self.wait(0)
-        if self.busy_poll_ns:
-            until = min(ur_now_ns() + self.busy_poll_ns, deadline_ns)
-            while ur_now_ns() < until:
-                self.wait(0)
-                if self.settled or self.finished:
-                    return 0
-        if self.running and self.wake_op.state == OP_IDLE:
-            # The loop is closing, and has taken the wake-up back: a worker that ends can tell nobody.
-            wait_for(list(self.running.values()), return_when=FIRST_COMPLETED)
-            deadline_ns = 0
         return self.wait(deadline_ns)
+
+    cdef bint peek(self) noexcept nogil:
+        cdef epoll_event event
+        cdef timespec now
+        now.tv_sec = now.tv_nsec = 0
+        if self.coarse:
+            return epoll_wait(self.epoll_fd, &event, 1, 0) > 0
+        return ur_epoll_pwait2(self.epoll_fd, &event, 1, &now) > 0
 
     cdef int reap(self) except -1:
         cdef Op op

@@ -16,8 +16,8 @@ from uringloop._core.op cimport NEED_READ, NEED_THREAD, NEED_WRITE, OP_IN_KERNEL
 
 
 cdef class FakeEngine(EpollEngine):
-    def __init__(self, ready, unsigned entries=0, double busy_poll=0.0):
-        EpollEngine.__init__(self, ready, entries, busy_poll)
+    def __init__(self, ready, unsigned entries=0):
+        EpollEngine.__init__(self, ready, entries)
         self.seed = os.environ.get("URINGLOOP_SEED") or str(random.randrange(10**9))
         self.random = random.Random(self.seed)
         self.held = []

@@ -2,6 +2,7 @@ from uringloop._core.engine cimport Engine
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport int64_t
 from uringloop._core.ready cimport ReadyQueue, Runnable
+from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
 
 
@@ -11,6 +12,7 @@ cdef class Loop:
     cdef ReadyQueue ready
     cdef Timers timers
     cdef Inbox inbox
+    cdef Spinner spinner
     cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
     cdef public bint _stopping
     cdef public bint _closed              # read by any thread
@@ -24,6 +26,7 @@ cdef class Loop:
     cdef int file_share                   # what files may still do in it without letting others run
 
     cdef int turn(self) except -1
+    cdef int rest(self, int64_t deadline) except -1
     cdef int run_batch(self) except -1
     cdef int run_watched(self, Runnable node) except -1
     cdef int check(self) except -1

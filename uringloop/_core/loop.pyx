@@ -21,6 +21,7 @@ from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, ur_add_fast_method, ur_now_ns
 from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
+from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
 
 cdef extern from "Python.h":
@@ -51,13 +52,14 @@ cdef class Loop:
     def __cinit__(self):
         self._closed = True  # until all of it is there: nothing to close, or to warn of, where a part fails
 
-    def _set_up(self, engine_class, dict options):
+    def _set_up(self, engine_class, dict options, double busy_poll):
         """Make the parts. Not __init__: that is BaseEventLoop's, which sets attributes only."""
         self.future_arguments = {"loop": self}
         self.ready = ReadyQueue()
         self.timers = Timers()
         self.engine = engine_class(self.ready, **options)
         self.inbox = Inbox(self.engine)
+        self.spinner = Spinner(busy_poll)
 
     def _run_until_stopped(self):
         """Turn until stop() was called; then the turn it was called in is finished."""
@@ -86,13 +88,8 @@ cdef class Loop:
         if wait and self.timers.count:
             deadline = self.timers.next_deadline()
             wait = deadline > ur_now_ns()
-        if wait and self.inbox.fall_asleep():
-            trim_free_handles()
-            try:
-                self.engine.sleep(deadline)
-            finally:
-                self.inbox.woke_up()
-            self.engine.reap()
+        if wait:
+            self.rest(deadline)
         elif self.engine.has_work():
             self.engine.poll()
             self.engine.reap()
@@ -103,6 +100,31 @@ cdef class Loop:
         if self.timers.count:
             self.timers.take_due(ur_now_ns(), self.ready)
         return self.run_batch()
+
+    cdef int rest(self, int64_t deadline) except -1:
+        """Nothing is ready: wait, in the one place where the thread sleeps, until there is something."""
+        cdef int64_t since
+        if self.spinner.window():
+            if self.engine.has_work():
+                self.engine.poll()
+                self.engine.reap()
+            if self.ready.head is not NULL:
+                return 0
+            if self.spinner.spin(self.engine, self.inbox, deadline):
+                if self.engine.has_work():
+                    self.engine.poll()
+                    self.engine.reap()
+                return 0
+        if not self.inbox.fall_asleep():
+            return 0
+        trim_free_handles()
+        since = self.spinner.asleep()
+        try:
+            self.engine.sleep(deadline)
+        finally:
+            self.inbox.woke_up()
+        self.spinner.awake(since, self.inbox.waiting.head is not NULL)
+        return self.engine.reap()
 
     cdef int run_batch(self) except -1:
         cdef ReadyQueue ready = self.ready

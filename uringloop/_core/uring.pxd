@@ -19,8 +19,6 @@ cdef class UringEngine(Engine):
     cdef unsigned *quiet_at         # ... and the position of each in the submission queue
     cdef Py_ssize_t quiet_count
     cdef readonly long overflows    # times completions had to be fetched from where the kernel parked them
-    cdef int64_t busy_poll_ns
-    cdef bint spins_pay
 
     cdef int _open(self) except -1
     cdef int _move(self) except -1
@@ -30,4 +28,3 @@ cdef class UringEngine(Engine):
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1
     cdef void _walk(self) noexcept
     cdef void _settle_quiet(self) noexcept
-    cdef bint _spin(self, int64_t deadline_ns) noexcept nogil

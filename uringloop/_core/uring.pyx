@@ -17,7 +17,7 @@ from uringloop._core.kernel cimport (
     EAGAIN, EBUSY, ECANCELED, EEXIST, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
     IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_OP_ASYNC_CANCEL, IORING_SETUP_DEFER_TASKRUN,
     IORING_SETUP_TASKRUN_FLAG, IORING_SQ_CQ_OVERFLOW, IOSQE_CQE_SKIP_SUCCESS, URINGLOOP_DEBUG, io_uring_cqe,
-    io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_cpu_relax, ur_load_acquire, ur_load_relaxed, ur_now_ns,
+    io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_load_acquire, ur_load_relaxed,
     ur_store_release,
 )
 from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
@@ -45,10 +45,8 @@ cdef class UringEngine(Engine):
     def __cinit__(self):
         self.ring.fd = -1
 
-    def __init__(self, ready, unsigned entries=0, double busy_poll=0.0):
+    def __init__(self, ready, unsigned entries=0):
         Engine.__init__(self, ready)
-        self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
-        self.spins_pay = True
         self.ring.sq_entries = entries or offer().entries
         self._open()
 
@@ -237,15 +235,6 @@ cdef class UringEngine(Engine):
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
         self.sleeps += 1
-        if self.busy_poll_ns:
-            if self.backlog_count or ring_wants_enter(&self.ring):
-                self._enter(False, 0)
-                if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail) or self.ready.count:
-                    return 0
-            with nogil:
-                found = self._spin(deadline_ns)
-            if found:
-                return self._enter(False, 0)
         return self._enter(True, deadline_ns)
 
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1:
@@ -325,22 +314,8 @@ cdef class UringEngine(Engine):
                 self.ops.finished_quietly(op, self.ready)
         self.quiet_count = kept
 
-    cdef bint _spin(self, int64_t deadline_ns) noexcept nogil:
-        """Poll the ring's shared flags for a while before sleeping, if that paid lately. True when something came."""
-        cdef int64_t start = ur_now_ns()
-        cdef int64_t end = start + self.busy_poll_ns
-        cdef int i
-        if not self.spins_pay:
-            return False
-        if deadline_ns < end:
-            end = deadline_ns
-        while True:
-            for i in range(32):
-                if ring_wants_enter(&self.ring) or self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
-                    return True
-                ur_cpu_relax()
-            if ur_now_ns() >= end:
-                return False
+    cdef bint peek(self) noexcept nogil:
+        return ring_wants_enter(&self.ring) or self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail)
 
     cdef BufferPool buffers(self):
         if self.pool is None:

@@ -1,0 +1,18 @@
+from uringloop._core.engine cimport Engine
+from uringloop._core.inbox cimport Inbox
+from uringloop._core.kernel cimport int64_t
+
+
+cdef class Spinner:
+    # The loop's thread only.
+    cdef int64_t busy_poll_ns      # what the user allows for I/O, 0: nothing
+    cdef int io_credit             # > 0: I/O came soon after falling asleep, lately
+    cdef int wake_credit           # > 0: the same of other threads' calls
+    cdef bint was_woken            # another thread ended the last sleep
+    cdef readonly long spins       # ever begun
+    cdef readonly long hits        # that something ended
+
+    cdef int64_t window(self) noexcept
+    cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1
+    cdef int64_t asleep(self) noexcept
+    cdef void awake(self, int64_t since, bint woken) noexcept

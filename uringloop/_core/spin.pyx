@@ -1,0 +1,69 @@
+# Spinner: whether to look a few microseconds longer before the thread sleeps. Waking a sleeping core costs 20 to
+# 50 us, so two threads that call each other in turn mostly wait for that. Owns the record of what spinning brought;
+# it must pay: a spin without a find costs more credit than a find earns, and without credit nothing spins, so an
+# idle loop sleeps. For calls from other threads always; for I/O only as long as `busy_poll` allows.
+from uringloop._core.engine cimport Engine
+from uringloop._core.inbox cimport Inbox
+from uringloop._core.kernel cimport int64_t, ur_cpu_relax, ur_load_ptr, ur_now_ns
+
+cdef enum:
+    WAKE_WINDOW_NS = 80000    # the answer of a thread that has to be woken itself, and some Python
+    WAKING_NS = 50000         # of the time measured asleep, what the waking up may have taken
+    MOST_CREDIT = 8
+
+
+cdef class Spinner:
+    def __init__(self, double busy_poll):
+        self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
+
+    def __repr__(self):
+        return f"<Spinner {self.hits} of {self.spins} spins found something>"
+
+    cdef int64_t window(self) noexcept:
+        """How long to spin now; 0: sleep at once."""
+        cdef int64_t window = WAKE_WINDOW_NS if self.wake_credit > 0 else 0
+        if self.io_credit > 0 and self.busy_poll_ns > window:
+            window = self.busy_poll_ns
+        return window
+
+    cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1:
+        """Look until there is something, or the window or the deadline is over. True: there is something."""
+        cdef int64_t end = min(ur_now_ns() + self.window(), deadline_ns)
+        cdef void **handed_in = <void **> &inbox.waiting.head
+        cdef bint io = False, woken = False
+        cdef int i
+        self.spins += 1
+        with nogil:
+            while not (io or woken):
+                for i in range(16):
+                    woken = ur_load_ptr(handed_in) != NULL
+                    io = engine.peek()
+                    if io or woken:
+                        break
+                    ur_cpu_relax()
+                if ur_now_ns() >= end:
+                    break
+        self.hits += io or woken
+        self.was_woken = woken
+        # What came for one reason says nothing of the other.
+        if self.wake_credit > 0 and not io:
+            self.wake_credit = min(self.wake_credit + 1, MOST_CREDIT) if woken else self.wake_credit - 2
+        if self.io_credit > 0 and not woken:
+            self.io_credit = min(self.io_credit + 1, MOST_CREDIT) if io else self.io_credit - 2
+        return io or woken
+
+    cdef int64_t asleep(self) noexcept:
+        """The thread is about to sleep: the time, if anybody wants to know how long."""
+        return ur_now_ns() if self.busy_poll_ns or self.was_woken else 0
+
+    cdef void awake(self, int64_t since, bint woken) noexcept:
+        """It woke up: would a spin have found what ended the sleep?"""
+        cdef int64_t took
+        self.was_woken = woken
+        if not since:
+            return
+        took = ur_now_ns() - since - WAKING_NS
+        if woken:
+            self.wake_credit = min(max(self.wake_credit, 0) + 1, MOST_CREDIT) if took < WAKE_WINDOW_NS else 0
+        elif self.busy_poll_ns:
+            self.io_credit = min(max(self.io_credit, 0) + 1, MOST_CREDIT) if took < self.busy_poll_ns else 0
