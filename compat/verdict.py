@@ -14,12 +14,13 @@ UNEXPECTED_PASS = "unexpected pass"
 # verdicts that don't
 PASSED = "passed"
 NO_LOOP = "no loop used"
+BETTER = "passed, and control does not"
 EXPECTED = "expected failure"
 INTERNAL = "internals"
-CONTROL_FAILS = "control fails too"
+CONTROL_FAILS = "neither passes"
 SKIPPED = "skipped on both"
 
-ORDER = (PASSED, NO_LOOP, INTERNAL, SKIPPED, CONTROL_FAILS, EXPECTED, UNEXPECTED_PASS, FAILED)
+ORDER = (PASSED, BETTER, NO_LOOP, INTERNAL, SKIPPED, CONTROL_FAILS, EXPECTED, UNEXPECTED_PASS, FAILED)
 BAD = (FAILED, UNEXPECTED_PASS)
 
 
@@ -76,12 +77,15 @@ def _judge(
         return Judged(test, UNEXPECTED_PASS if passes else EXPECTED, control, candidate, entry.reason)
     if passes:
         assert candidate is not None
-        used = candidate.loops > 0 or loop == STOCK
-        return Judged(test, PASSED if used else NO_LOOP, control, candidate)
+        if not candidate.loops and loop != STOCK:
+            return Judged(test, NO_LOOP, control, candidate)
+        better = control is None or control.status != "pass"
+        return Judged(test, BETTER if better else PASSED, control, candidate)
     if control is None or control.status == "pass":
         # a test that skips itself on the candidate only has not been passed either
         return Judged(test, FAILED, control, candidate)
-    return Judged(test, SKIPPED if control.status == "skip" else CONTROL_FAILS, control, candidate)
+    both_skip = control.status == "skip" and candidate is not None and candidate.status == "skip"
+    return Judged(test, SKIPPED if both_skip else CONTROL_FAILS, control, candidate)
 
 
 def judge(
