@@ -112,5 +112,9 @@ def judge(
                 loop,
             )
         )
-    verdict.stale = known.stale() if whole and loop != STOCK else []
+    # a module that never came to its tests says nothing about what is stale
+    broken = any(
+        test.endswith(" (module)") and each.status == "crash" for test, each in candidate.outcomes.items()
+    )
+    verdict.stale = known.stale() if whole and not broken and loop != STOCK else []
     return verdict

@@ -1,5 +1,7 @@
-"""aiofiles' own test suite, from its source archive: on uringloop its package is uringloop.aiofiles_compat, through a
-stand-in; on any other loop, and so in the control, it is the real one."""
+"""aiofiles' own test suite: on uringloop its package is uringloop.aiofiles_compat, through a stand-in.
+
+On any other loop, and so in the control, it is the real one.
+"""
 
 from __future__ import annotations
 
