@@ -213,7 +213,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             waiter,
             server_side,
             server_hostname,
-            ssl_handshake_timeout=ssl_handshake_timeout,
+            ssl_handshake_timeout=ssl_handshake_timeout,  # type: ignore[arg-type]  # a fraction of a second is fine
             ssl_shutdown_timeout=ssl_shutdown_timeout,
         )
         self._make_socket_transport(rawsock, ssl_protocol, extra=extra, server=server, context=context)
@@ -274,7 +274,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     # Coroutines on sockets of the caller's own
 
-    sock_recv = sock_recv
+    sock_recv = sock_recv  # type: ignore[assignment]  # typeshed names an argument otherwise
     sock_recv_into = sock_recv_into
     sock_recvfrom = sock_recvfrom
     sock_recvfrom_into = sock_recvfrom_into

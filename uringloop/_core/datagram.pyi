@@ -1,7 +1,12 @@
-from asyncio import DatagramProtocol, DatagramTransport as Interface, Future
+from asyncio import DatagramProtocol, Future
+from asyncio import DatagramTransport as Interface
 from socket import socket
 from typing import Any
 
+from uringloop._core.op import Op
+
+class ReceiveRoom: ...
+class DatagramPoll(Op): ...
 class DatagramTransport(Interface): ...
 
 def make_datagram_transport(

@@ -1,8 +1,10 @@
+from concurrent.futures import FIRST_COMPLETED as FIRST_COMPLETED
+
 from uringloop._core.engine import Engine
 from uringloop._core.ready import ReadyQueue
 
 class EpollEngine(Engine):
-    def __init__(self, ready: ReadyQueue, entries: int = 0, busy_poll: float = 0.0) -> None: ...
+    def __init__(self, ready: ReadyQueue, entries: int = 0) -> None: ...
 
 class Watch:
     def __init__(self, fd: int) -> None: ...

@@ -1,6 +1,10 @@
 from collections.abc import Coroutine
 from typing import Any
 
+from uringloop._core.future_op import FutureOp
+
+class Resolved(FutureOp): ...
+
 def getaddrinfo(
     self: Any, host: Any, port: Any, *, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
 ) -> Coroutine[Any, Any, list[tuple[Any, ...]]]: ...

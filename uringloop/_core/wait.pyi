@@ -2,12 +2,12 @@ from collections.abc import Generator
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-T_co = TypeVar("T_co", covariant=True)
+_T_co = TypeVar("_T_co", covariant=True)
 
-class Entry(Generic[T_co]):
-    def __await__(self) -> Generator[Any, None, T_co]: ...
+class Entry(Generic[_T_co]):
+    def __await__(self) -> Generator[Any, None, _T_co]: ...
 
-class Wait(Entry[T_co]):
+class Wait(Entry[_T_co]):
     def send(self, value: object) -> Any: ...
     def throw(self, kind: object, value: object = None, traceback: TracebackType | None = None) -> Any: ...
     def close(self) -> None: ...

@@ -100,7 +100,7 @@ class Listener:
                 transport.close()
                 raise
             finally:
-                waiter = None  # its exception refers to the protocol, which refers to it
+                del waiter  # its exception refers to the protocol, which refers to it
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:

@@ -20,7 +20,7 @@ _FULL_QUEUE_PAUSE = 0.001
 
 def check_sock(loop: EventLoop, sock: socket.socket) -> None:
     """What asyncio checks before each sock_* call."""
-    base_events._check_ssl_socket(sock)
+    base_events._check_ssl_socket(sock)  # type: ignore[attr-defined]
     if loop._debug and sock.gettimeout() != 0:
         raise ValueError("the socket must be non-blocking")
 

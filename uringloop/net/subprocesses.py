@@ -92,7 +92,9 @@ async def make_subprocess_transport(
     )
     try:
         exited = functools.partial(contextvars.copy_context().run, transport.exited)
-        ChildOp(loop, transport.get_pid(), exited).start()
+        pid = transport.get_pid()
+        assert pid is not None
+        ChildOp(loop, pid, exited).start()
     except BaseException:
         # No descriptor for a pidfd, say. Nobody would ever know of its end.
         transport.close()

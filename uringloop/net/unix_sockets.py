@@ -8,8 +8,8 @@ import socket
 from asyncio import unix_events
 from asyncio.log import logger
 
-create_unix_connection = unix_events._UnixSelectorEventLoop.create_unix_connection  # type: ignore[attr-defined]
-create_unix_server = unix_events._UnixSelectorEventLoop.create_unix_server  # type: ignore[attr-defined]
+create_unix_connection = unix_events._UnixSelectorEventLoop.create_unix_connection
+create_unix_server = unix_events._UnixSelectorEventLoop.create_unix_server
 
 
 def remove_socket_of(sock: socket.socket, inodes: dict[socket.socket, int]) -> None:

@@ -1,0 +1,21 @@
+from asyncio import BaseProtocol, Future
+from asyncio import Transport as Interface
+from socket import socket
+from typing import Any
+
+# To a type checker its interface is asyncio's, which `isinstance` says too.
+class StreamTransport(Interface):
+    def call_plain(self, name: str) -> None: ...
+
+def make_stream_transport(
+    loop: Any,
+    sock: socket,
+    protocol: BaseProtocol,
+    waiter: Future[None] | None,
+    extra: dict[str, Any] | None,
+    server: Any,
+    cvars: Any,
+) -> StreamTransport: ...
+def accept_stream_transport(
+    loop: Any, fd: int, protocol: BaseProtocol, server: Any, cvars: Any
+) -> StreamTransport: ...
