@@ -1,8 +1,7 @@
-from asyncio import transports
 from typing import Any
 
-DatagramInterface = transports.DatagramTransport
-StreamInterface = transports.Transport
+DatagramInterface: Any
+StreamInterface: Any
 
 class Transport:
     def set_protocol(self, protocol: Any) -> None: ...
