@@ -404,6 +404,7 @@ for method in (sock_recv, sock_recv_into, sock_recvfrom, sock_recvfrom_into, soc
     method._is_coroutine = coroutines._is_coroutine if hasattr(coroutines, "_is_coroutine") else None
     if hasattr(inspect, "markcoroutinefunction"):
         inspect.markcoroutinefunction(method)
+del method
 
 ur_sock_recvs_install(<object> SockRecv)
 ur_sock_sends_install(<object> SockSendAll)

@@ -4,8 +4,7 @@ from socket import socket
 from typing import Any
 
 # To a type checker its interface is asyncio's, which `isinstance` says too.
-class StreamTransport(Interface):
-    def call_plain(self, name: str) -> None: ...
+class StreamTransport(Interface): ...
 
 def make_stream_transport(
     loop: Any,

@@ -126,7 +126,7 @@ cdef class StreamTransport(Transport):
             logger.debug("%r received EOF", self)
         self.ended = True
         try:
-            keep_open = self.call_plain("eof_received")
+            keep_open = self._call_plain("eof_received")
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
@@ -135,7 +135,7 @@ cdef class StreamTransport(Transport):
             self.close()
         return 0
 
-    def call_plain(self, name):
+    def _call_plain(self, name):
         return self.cvars.run(getattr(self._protocol, name))
 
     cdef int stop_receiving(self) except -1:

@@ -1,10 +1,10 @@
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextvars import Context
 from types import TracebackType
 from typing import Any
 
-class Waiter(Iterator[Any]):
+class Waiter:
     _asyncio_future_blocking: bool
     @property
     def _loop(self) -> AbstractEventLoop | None: ...
@@ -20,8 +20,6 @@ class Waiter(Iterator[Any]):
     def send(self, value: object) -> Any: ...
     def throw(self, kind: object, value: object = None, traceback: TracebackType | None = None) -> Any: ...
     def close(self) -> None: ...
-    def __iter__(self) -> Waiter: ...
-    def __next__(self) -> Any: ...
 
 class Waitlist:
     @property

@@ -124,7 +124,11 @@ class Listener:
         error = OSError(number, os.strerror(number))
         if number not in _OUT_OF_RESOURCES:
             self._loop.call_exception_handler(
-                {"message": "socket.accept() failed", "exception": error, "socket": trsock.TransportSocket(self._sock)}
+                {
+                    "message": "socket.accept() failed",
+                    "exception": error,
+                    "socket": trsock.TransportSocket(self._sock),
+                }
             )
             return
         self._loop.call_exception_handler(

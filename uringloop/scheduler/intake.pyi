@@ -2,10 +2,13 @@ from collections.abc import Coroutine
 from contextvars import Context
 from typing import Any
 
+from uringloop._core.ready import Runnable
 from uringloop.loop import EventLoop
 from uringloop.scheduler.outcome import Outcome
 
-class Intake:
+class Start(Runnable): ...
+
+class Intake(Runnable):
     def __init__(self, loop: EventLoop, name: str) -> None: ...
     @property
     def running(self) -> set[Outcome[Any]]: ...
