@@ -8,6 +8,7 @@ cdef class StreamTransport(Transport):
     cdef RecvOp recv
     cdef SendOp send             # made at the first write
     cdef bint buffered           # the protocol is a BufferedProtocol
+    cdef bint feeds              # the protocol is asyncio's own for streams: fed directly
     cdef readonly bint _paused   # pause_reading() was called
     cdef bint ended              # the peer has sent all it will
     cdef readonly bint _eof      # write_eof() was called

@@ -13,6 +13,7 @@ from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
+from uringloop._core.stream_feed cimport can_feed, feed
 from uringloop._core.transport cimport Transport
 
 cdef extern from "<netinet/tcp.h>" nogil:
@@ -30,6 +31,7 @@ cdef class StreamTransport(Transport):
 
     def set_protocol(self, protocol):
         self.buffered = isinstance(protocol, _BufferedProtocol)
+        self.feeds = can_feed(protocol)
         Transport.set_protocol(self, protocol)
 
     cdef int start_reading(self) except -1:
@@ -72,6 +74,13 @@ cdef class StreamTransport(Transport):
     cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
         if self.buffered:
             return self._to_buffers(data, length)
+        if self.feeds:
+            try:
+                return feed(self._protocol, data, length)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
         return self.held_arrived(PyBytes_FromStringAndSize(data, length))
 
     cdef int held_arrived(self, bytes data) except -1:
