@@ -38,7 +38,10 @@ SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "replace": (lambda d: os.replace(d / "a", d / "b"), lambda d: fs.replace(d / "a", d / "b")),
     "replace a folder": (lambda d: os.replace(d / "a", d / "sub"), lambda d: fs.replace(d / "a", d / "sub")),
     "link": (lambda d: os.link(d / "a", d / "z"), lambda d: fs.link(d / "a", d / "z")),
-    "link a link": (lambda d: os.link(d / "link", d / "z"), lambda d: fs.link(d / "link", d / "z")),
+    "link a link": (
+        lambda d: os.link(d / "link", d / "z", follow_symlinks=False),
+        lambda d: fs.link(d / "link", d / "z", follow_symlinks=False),
+    ),
     "link exists": (lambda d: os.link(d / "a", d / "b"), lambda d: fs.link(d / "a", d / "b")),
     "symlink": (lambda d: os.symlink("a", d / "z"), lambda d: fs.symlink("a", d / "z")),
     "symlink exists": (lambda d: os.symlink("a", d / "b"), lambda d: fs.symlink("a", d / "b")),
@@ -133,7 +136,8 @@ def outcome(folder: Path, result: Any) -> Any:
 
     if isinstance(result, OSError) and not isinstance(result, shutil.Error):
         return type(result), result.errno, shown(result.filename), shown(result.filename2), result.strerror
-    return type(result), str(result).replace(str(folder), "")
+    # What the os module says of a null byte is another thing in each version.
+    return type(result), None if isinstance(result, ValueError) else str(result).replace(str(folder), "")
 
 
 @pytest.mark.parametrize("what", SAME)

@@ -9,7 +9,7 @@ from uringloop._core.file_op cimport (
     FileOp, read_op, statx, ur_locate_now, ur_open_now, ur_pread, ur_pwrite, ur_read_now, ur_stat_now, ur_write_now,
     write_op,
 )
-from uringloop._core.kernel cimport EAGAIN, EINTR, EOPNOTSUPP, c_close, int64_t, uint32_t, uint64_t
+from uringloop._core.kernel cimport EAGAIN, EINTR, EOPNOTSUPP, IOSQE_ASYNC, c_close, int64_t, uint32_t, uint64_t
 from uringloop._core.loop cimport Loop
 from uringloop.files.mounts import filesystem_kind
 
@@ -55,7 +55,8 @@ cdef class Descriptor:
         self.memory = kind == "memory" and not self.stream
         self.local = kind != ""
         self.direct = direct
-        self.tells_reads = self.tells_writes = True
+        # A filesystem that asks a server may take "do not wait" lightly: FUSE waits for its server all the same.
+        self.tells_reads = self.tells_writes = self.local or self.stream
         self.seekable = c_lseek(fd, 0, 1) >= 0
 
     def __cinit__(self):
@@ -140,10 +141,23 @@ cdef class Descriptor:
         return -EAGAIN
 
     cdef FileOp reading(self, Loop loop, object keep, char *data, size_t length, int64_t offset):
-        return read_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset)
+        cdef int64_t size
+        if not self.local and not self.stream:
+            # Of FUSE without a cache the ring reads on after a short read, and again from where it had begun
+            # (seen in Linux 6.18): the end of the file comes at the end of a read.
+            size = self.size_now()
+            if size > offset:
+                length = min(length, <size_t> (size - offset))
+        return self.told(read_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset))
 
     cdef FileOp writing(self, Loop loop, object keep, const char *data, size_t length, int64_t offset):
-        return write_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset)
+        return self.told(write_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset))
+
+    cdef FileOp told(self, FileOp op):
+        """For the same reason the ring is not to try it in the loop's own thread first."""
+        if not self.local and not self.stream:
+            op.entry.flags = IOSQE_ASYNC
+        return op
 
     cdef int64_t size_now(self) noexcept:
         """The size as the kernel has it in memory: exact for a local file, a hint for a remote one; or -errno."""

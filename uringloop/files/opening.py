@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import warnings
 from collections.abc import Callable, Generator
 from functools import lru_cache
@@ -70,8 +71,8 @@ def parse_mode(mode: str) -> Mode:
         "x": os.O_CREAT | os.O_EXCL,
     }[kind]
     shown = {"r": "rb", "w": "wb", "a": "ab", "x": "xb"}[kind] + ("+" if updating else "")
-    if shown == "wb+":
-        shown = "rb+"  # as io has it
+    if shown == "wb+" and sys.version_info < (3, 15):
+        shown = "rb+"  # as io had it
     return Mode(shown, flags, reading, writing, kind == "a", "b" not in given)
 
 
