@@ -8,11 +8,12 @@ from benchmarks.call_rows import CALL_ROWS
 from benchmarks.file_rows import file_rows
 from benchmarks.io_rows import io_rows
 from benchmarks.row import Row
+from benchmarks.sync_rows import sync_rows
 from benchmarks.turn_rows import TIMER_ROWS, TURN_ROWS, growth_rows
 
 
 def all_rows() -> list[Row]:
-    return [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *io_rows(), *file_rows(), *growth_rows()]
+    return [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *io_rows(), *file_rows(), *sync_rows(), *growth_rows()]
 
 
 def selected(patterns: str, quick: bool) -> list[Row]:

@@ -1,0 +1,37 @@
+"""The rows of synchronisation and of many loops: each loop with what its users have, and every library on every
+loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.row import Row
+
+WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("lock", "a lock nobody else wants", "sync_work:uncontended", {}),
+    ("lock-10", "a lock handed on, 10 tasks", "sync_work:contended", {}),
+    ("lock-2x1", "a lock handed on, 2 loops, 1 task each", "sync_work:across", {}),
+    ("lock-2x10", "the same, 2 loops, 10 tasks each", "sync_work:across", {"tasks": 10}),
+    ("lock-4x10", "the same, 4 loops, 10 tasks each", "sync_work:across", {"loops": 4, "tasks": 10}),
+)
+LIBRARIES = ("uringloop", "aiologic", "multiloop")
+
+
+def sync_rows() -> list[Row]:
+    rows = [
+        Row(name, "sync", title, work=work, arguments=arguments, quick=name == "lock-10")
+        for name, title, work, arguments in WORK
+    ]
+    rows.append(Row("jobs-100", "sync", "coroutines to another loop, 100 in flight", work="sync_work:jobs"))
+    for name, title, work, arguments in WORK:
+        rows += [
+            Row(
+                f"{name}-{library}",
+                "sync-libraries",
+                f"{title}, {library}",
+                work=work,
+                arguments={"library": library, **arguments},
+            )
+            for library in LIBRARIES
+        ]
+    return rows
