@@ -143,6 +143,10 @@ cdef class EpollEngine(Engine):
         self.flush()
         if self.settled or self.finished or self.ready.count:
             return self.wait(0)
+        if self.running and self.wake_op.state == OP_IDLE:
+            # The loop is closing, and has taken the wake-up back: a worker that ends can tell nobody.
+            wait_for(list(self.running.values()), return_when=FIRST_COMPLETED)
+            deadline_ns = 0
         return self.wait(deadline_ns)
 
     cdef bint peek(self) noexcept nogil:
