@@ -115,6 +115,11 @@ cdef class RecvOp(Op):
             self.pool.arrivals[self.last].next = number
         self.last = number
 
+    cdef void dropped(self) noexcept:
+        """The loop is closing: `run` will not close the descriptor of a connection that is over."""
+        if self.transport is not None and self.transport.told:
+            self.transport.release()
+
     cdef int run(self, object loop) except -1:
         # A reference of our own: a transport that is released lets go of us, and we may be the last to hold it.
         cdef Transport transport = self.transport

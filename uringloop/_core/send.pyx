@@ -191,6 +191,11 @@ cdef class SendOp(Op):
         self._sent(self.handed)
         return self.transport is not None and self.transport.awaits_send()
 
+    cdef void dropped(self) noexcept:
+        """The loop is closing: `run` will not close the descriptor of a connection that is over."""
+        if self.transport is not None and self.transport.told:
+            self.transport.release()
+
     cdef int run(self, object loop) except -1:
         cdef Transport transport = self.transport
         cdef int result = 0

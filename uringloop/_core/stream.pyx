@@ -8,9 +8,9 @@ from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
-from uringloop._core.kernel cimport ENOTCONN, SHUT_WR, c_shutdown, errno
+from uringloop._core.kernel cimport SHUT_WR, c_close, c_shutdown
 from uringloop._core.loop cimport Loop
-from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL
+from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
 from uringloop._core.stream_feed cimport can_feed, feed
@@ -25,14 +25,32 @@ cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef object _FATAL_WRITE = "Fatal write error on socket transport"
 
 
+cdef bytes _copied(object data):
+    """The bytes of any buffer, as they are now; it need not be contiguous."""
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise TypeError("data argument must be a bytes, bytearray, or memoryview object, "
+                        f"not {type(data).__name__!r}") from None
+
+
 cdef class StreamTransport(Transport):
     _start_tls_compatible = True
     _sendfile_compatible = constants._SendfileMode.TRY_NATIVE
 
     def set_protocol(self, protocol):
+        before = self._protocol
         self.buffered = isinstance(protocol, _BufferedProtocol)
         self.feeds = can_feed(protocol)
         Transport.set_protocol(self, protocol)
+        if self.writing_paused and before is not None and before is not protocol:
+            self._hand_over_pause(before)
+
+    def _hand_over_pause(self, before):
+        """The queue is over its limit: the new protocol is told, or TLS would write without end and be resumed
+        without ever having been paused. Nobody would tell the one before when it may go on: it may."""
+        self.tell_flow(before, "resume_writing")
+        self.tell_flow(self._protocol, "pause_writing")
 
     cdef int start_reading(self) except -1:
         """Once connection_made was called."""
@@ -118,16 +136,22 @@ cdef class StreamTransport(Transport):
                 self.call("buffer_updated", count)
                 failed = "Fatal error: protocol.get_buffer() call failed."
             except (SystemExit, KeyboardInterrupt):
+                self._hold_first(data, length)  # for when the loop runs again
                 raise
             except BaseException as error:
                 return self.fatal(error, failed)
         if length > 0 and not self.closing:
-            rest = PyBytes_FromStringAndSize(data, length)
             if self.wants_data():
-                return self.held_arrived(rest)
+                return self.held_arrived(PyBytes_FromStringAndSize(data, length))
+            self._hold_first(data, length)
+        return 0
+
+    cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1:
+        """Keep it before all else that has arrived."""
+        if length > 0 and not self.closing:
             if self.recv.held is None:
                 self.recv.held = []
-            self.recv.held.insert(0, rest)
+            self.recv.held.insert(0, PyBytes_FromStringAndSize(data, length))
         return 0
 
     cdef int eof_arrived(self) except -1:
@@ -158,10 +182,7 @@ cdef class StreamTransport(Transport):
         """Send, at the latest when this turn ends; what does not fit the socket waits in a queue. The data may be
         changed by the caller afterwards."""
         if type(data) is not bytes:
-            if not isinstance(data, (bytes, bytearray, memoryview)):
-                raise TypeError("data argument must be a bytes, bytearray, or memoryview object, "
-                                f"not {type(data).__name__!r}")
-            data = bytes(data)
+            data = _copied(data)
         if self._eof or self.empty_waiter is not None:
             self.refuse_write("write")
         if PyBytes_GET_SIZE(data) == 0:
@@ -171,7 +192,11 @@ cdef class StreamTransport(Transport):
     def writelines(self, list_of_data):
         if self._eof or self.empty_waiter is not None:
             self.refuse_write("writelines")
-        data = b"".join(list_of_data)
+        parts = list(list_of_data)
+        try:
+            data = b"".join(parts)
+        except (TypeError, BufferError):
+            data = b"".join([_copied(part) for part in parts])  # one is not contiguous, or no buffer at all
         if data:
             self.write_bytes(data)
 
@@ -235,7 +260,7 @@ cdef class StreamTransport(Transport):
             self.empty_waiter.set_result(None)
         if self.closing:
             self.lost += 1
-            self.cvars.run(self._call_connection_lost, None)
+            self._soon(None)
         elif self._eof:
             c_shutdown(self.fd, SHUT_WR)
         return 0
@@ -313,11 +338,16 @@ def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvar
 def accept_stream_transport(Loop loop, int fd, protocol, server, cvars):
     """A transport on a descriptor just accepted, which is its own from now on; connected and reading already."""
     cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
-    transport.begin(loop, protocol, fd, None, None, server, cvars)
+    try:
+        transport.begin(loop, protocol, fd, None, None, server, cvars)
+    except BaseException:
+        c_close(fd)
+        raise
     transport.set_no_delay()
     try:
         transport.call("connection_made", transport)
     except (SystemExit, KeyboardInterrupt):
+        transport.start_reading()  # all the same, for when the loop runs again
         raise
     except BaseException as error:
         transport._report(error, "Exception in callback protocol.connection_made()")

@@ -15,6 +15,7 @@ cdef class Transport:
     cdef dict extra                    # what the maker of the transport adds to get_extra_info
     cdef int fd                        # ours to close, through `sock` if there is one; -1 once closed
     cdef bytes peer                    # raw address of the peer, b"" where there is none
+    cdef bytes local                   # our own raw address, once the descriptor is closed
     cdef object __weakref__
     cdef bint closing                  # close() or abort() was called, or the connection failed
     cdef long lost                     # > 0: connection_lost is scheduled or done; counts writes after that
@@ -36,8 +37,10 @@ cdef class Transport:
     cdef bint idle(self) noexcept
     cdef int release(self) except -1
     cdef int pause_writer(self) except -1
+    cdef int tell_flow(self, object protocol, str name) except -1
     cdef int resume_writer(self) except -1
     cdef int fatal(self, object error, str message) except -1
     cdef int force_close(self, object error) except -1
     cdef object call(self, str name, object arg)
     cdef object make_socket(self)
+    cdef bytes local_address(self)

@@ -48,6 +48,15 @@ class DatagramInterface(transports._FlowControlMixin, transports.Transport, tran
     """What a datagram transport says it is: asyncio's is a Transport too."""
 
 
+cdef object _address(bytes kept):
+    cdef sockaddr_storage raw
+    if not kept:
+        return None
+    memset(&raw, 0, sizeof(raw))
+    memcpy(&raw, PyBytes_AS_STRING(kept), PyBytes_GET_SIZE(kept))
+    return address_from_raw(&raw, <socklen_t> PyBytes_GET_SIZE(kept))
+
+
 cdef class Transport:
     def __cinit__(self):
         self.fd = -1
@@ -75,12 +84,11 @@ cdef class Transport:
 
     cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server,
                    object cvars) except -1:
-        """Take the descriptor: from here on it is ours to close, whatever happens."""
+        """Take the descriptor: it is ours to close once this has returned, the caller's if it raises."""
         cdef sockaddr_storage raw
         cdef socklen_t length = sizeof(raw)
         self._loop = loop
         self.engine = loop.engine
-        self.fd = fd
         self.sock = sock
         self.extra = extra
         self.cvars = cvars
@@ -95,6 +103,7 @@ cdef class Transport:
                 server._attach(self)
             else:
                 server._attach()
+        self.fd = fd
         loop._transports[fd] = self
         return 0
 
@@ -128,8 +137,7 @@ cdef class Transport:
         if self.extra is not None and name in self.extra:
             return self.extra[name]
         if name == "socket":
-            sock = self.make_socket()
-            return default if sock is None else self._remember("socket", trsock.TransportSocket(sock))
+            return self._remember("socket", trsock.TransportSocket(self.make_socket() or self._closed_socket()))
         if name == "peername":
             return self._remember("peername", self._peername())
         if name == "sockname":
@@ -143,19 +151,27 @@ cdef class Transport:
         return value
 
     def _peername(self):
-        cdef sockaddr_storage raw
-        if not self.peer:
-            return None
-        memset(&raw, 0, sizeof(raw))
-        memcpy(&raw, PyBytes_AS_STRING(self.peer), PyBytes_GET_SIZE(self.peer))
-        return address_from_raw(&raw, <socklen_t> PyBytes_GET_SIZE(self.peer))
+        return _address(self.peer)
 
     def _sockname(self):
+        return _address(self.local_address())
+
+    cdef bytes local_address(self):
+        """Our own address, as the kernel writes it; b"" where there is none."""
         cdef sockaddr_storage raw
         cdef socklen_t length = sizeof(raw)
-        if self.fd < 0 or c_getsockname(self.fd, <sockaddr *> &raw, &length) < 0:
-            return None
-        return address_from_raw(&raw, length)
+        if self.fd < 0:
+            return self.local
+        if c_getsockname(self.fd, <sockaddr *> &raw, &length) < 0:
+            return b""
+        return PyBytes_FromStringAndSize(<char *> &raw, length)
+
+    def _closed_socket(self):
+        """What asyncio shows of a closed transport, where none was made while it was open."""
+        cdef int family = (<sockaddr_storage *> PyBytes_AS_STRING(self.local)).ss_family if self.local else 0
+        sock = socket.socket(family or socket.AF_UNIX)
+        sock.close()
+        return sock
 
     cdef object make_socket(self):
         """The socket object of a descriptor the core accepted itself; None once closed."""
@@ -201,24 +217,24 @@ cdef class Transport:
         if self.writing_paused:
             return 0
         self.writing_paused = True
-        try:
-            self._protocol.pause_writing()
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            self._report(error, "protocol.pause_writing() failed")
-        return 0
+        return self.tell_flow(self._protocol, "pause_writing")
 
     cdef int resume_writer(self) except -1:
         if not self.writing_paused or self.unsent() > self.low:
             return 0
         self.writing_paused = False
+        return self.cvars.run(self._tell_resumed)
+
+    def _tell_resumed(self):
+        return self.tell_flow(self._protocol, "resume_writing")
+
+    cdef int tell_flow(self, object protocol, str name) except -1:
         try:
-            self._protocol.resume_writing()
+            getattr(protocol, name)()
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
-            self._report(error, "protocol.resume_writing() failed")
+            self._report(error, f"protocol.{name}() failed")
         return 0
 
     # The end
@@ -310,6 +326,7 @@ cdef class Transport:
     def _close_descriptor(self):
         if self._loop is not None and self._loop._transports.get(self.fd) is self:
             del self._loop._transports[self.fd]
+        self.local = self.local_address()
         fd, self.fd = self.fd, -1
         if self.sock is not None:
             self.sock.close()

@@ -7,7 +7,6 @@ import contextvars
 import errno
 import os
 import socket
-import sys
 from asyncio import constants, trsock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,8 @@ from uringloop.net.readers import descriptor
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-# From 3.15 each connection has a copy of its server's context of its own.
-_CONTEXT_PER_CONNECTION = sys.version_info >= (3, 15)
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_NOT_LISTENING = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
 
 
 class Listener:
@@ -44,6 +42,7 @@ class Listener:
         self._server = server
         self._timeouts = timeouts
         self._context = context or contextvars.copy_context()
+        self._failing = False  # since the last connection accept() has failed, and that was reported
         self._accept = AcceptOp(loop, descriptor(sock), self)
         self._accept.start()
 
@@ -52,7 +51,8 @@ class Listener:
 
     def connected(self, fd: int) -> None:
         """A connection: it is ours to close until a transport has it."""
-        context = self._context.copy() if _CONTEXT_PER_CONNECTION else self._context
+        context = self._context.copy()  # what one connection's callbacks set is none of the others' business
+        self._failing = False
         if self._sslcontext is not None:
             sock = socket.socket(fileno=fd)
             sock.setblocking(False)
@@ -70,7 +70,12 @@ class Listener:
             return
         if self._loop._debug:
             self._log_connection(fd)
-        accept_stream_transport(self._loop, fd, protocol, self._server, context)
+        try:
+            accept_stream_transport(self._loop, fd, protocol, self._server, context)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # the factory has closed its server, for one
+            self._report(error, protocol, None)
 
     def _log_connection(self, fd: int) -> None:
         from asyncio.log import logger
@@ -120,25 +125,20 @@ class Listener:
         self._loop.call_exception_handler(context)
 
     def failed(self, number: int) -> None:
-        """accept() failed. Out of descriptors or memory: say so, try again in a while."""
-        error = OSError(number, os.strerror(number))
-        if number not in _OUT_OF_RESOURCES:
+        """accept() failed, for want of descriptors or memory as a rule: say so once, and try again in a while.
+        The network's errors, which Linux hands to accept(), pass too."""
+        if not self._failing:
+            self._failing = True
+            what = "out of system resource" if number in _OUT_OF_RESOURCES else "failed"
             self._loop.call_exception_handler(
                 {
-                    "message": "socket.accept() failed",
-                    "exception": error,
+                    "message": f"socket.accept() {what}",
+                    "exception": OSError(number, os.strerror(number)),
                     "socket": trsock.TransportSocket(self._sock),
                 }
             )
-            return
-        self._loop.call_exception_handler(
-            {
-                "message": "socket.accept() out of system resource",
-                "exception": error,
-                "socket": trsock.TransportSocket(self._sock),
-            }
-        )
-        self._loop.call_later(constants.ACCEPT_RETRY_DELAY, self._retry)
+        if number not in _NOT_LISTENING:
+            self._loop.call_later(constants.ACCEPT_RETRY_DELAY, self._retry)
 
     def _retry(self) -> None:
         if self._accept.listener is not None and not self._loop.is_closed():
