@@ -7,6 +7,7 @@ from uringloop.files import fs, open_file
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.policy import EventLoopPolicy, install
 from uringloop.runner import run
+from uringloop.version import __version__
 
 if TYPE_CHECKING:
     from uringloop.scheduler import Job, Scheduler, current_context
@@ -42,6 +43,7 @@ __all__ = [
     "Semaphore",
     "UringUnavailable",
     "UringUnavailableWarning",
+    "__version__",
     "current_context",
     "fs",
     "install",

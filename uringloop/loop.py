@@ -30,6 +30,8 @@ from uringloop._core.sock_op import (
 from uringloop._core.stream import make_stream_transport
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
+from uringloop.inspect.operations import Operation, operations
+from uringloop.inspect.statistics import Statistics, statistics
 from uringloop.net import unix_sockets
 from uringloop.net.pipes import make_read_pipe_transport, make_write_pipe_transport
 from uringloop.net.readers import Readers, descriptor
@@ -290,6 +292,16 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     _make_read_pipe_transport = make_read_pipe_transport
     _make_write_pipe_transport = make_write_pipe_transport
     _make_subprocess_transport = make_subprocess_transport
+
+    # Looking in
+
+    def statistics(self) -> Statistics:
+        """What it did and what it has now."""
+        return statistics(self)
+
+    def operations(self) -> list[Operation]:
+        """What it has in the kernel, and for whom."""
+        return operations(self)
 
     # Signals
 

@@ -12,13 +12,14 @@ PACKAGE = PROJECT / "uringloop"
 # The compiled core, lowest first. A file that is not here yet is put where it belongs.
 CORE = """
     kernel address counters ring probe buffers ready op engine uring epoll fake handle timers inbox spin loop
-    transport recv send stream_feed stream datagram accept poll tls future_op file_op sock_op resolve child delivery finished
-    waitlist wait
+    transport recv send stream_feed stream datagram accept poll tls future_op file_op sock_op resolve child
+    delivery finished waitlist wait
 """.split()
 
 # The rooms of the package, lowest first: modules, and folders as a whole.
 ROOMS = """
-    errors _core net files loop policy runner ops aiofiles_compat sync scheduler inspect __init__ __main__
+    version errors _core inspect net files loop policy runner ops aiofiles_compat sync scheduler commands
+    __init__ __main__
 """.split()
 
 IMPORT = re.compile(

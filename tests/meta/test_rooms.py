@@ -26,6 +26,7 @@ def mirrored(test: Path) -> list[Path]:
     return (
         found
         + [place / name / "__init__.py" for place in places]
+        + [place / f"__{name}__.py" for place in places]
         + [place.with_suffix(".py") for place in places]
     )
 

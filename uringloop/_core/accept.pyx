@@ -98,6 +98,9 @@ cdef class AcceptOp(Op):
     cdef object culprit(self):
         return self.listener
 
+    cdef object whose(self):
+        return self.listener
+
     cdef int _end(self, object loop) except -1:
         cdef int error = self.error
         self.error = 0

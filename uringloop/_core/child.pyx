@@ -86,3 +86,6 @@ cdef class ChildOp(Op):
 
     cdef str describe(self):
         return f"ChildOp pid={self.pid}"
+
+    cdef object whose(self):
+        return self.exited

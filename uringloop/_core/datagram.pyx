@@ -99,6 +99,9 @@ cdef class DatagramPoll(Op):
             transport.release()
         return 0
 
+    cdef object whose(self):
+        return self.transport
+
 
 cdef DatagramPoll make_poll(DatagramTransport transport, uint32_t events):
     cdef DatagramPoll poll = DatagramPoll.__new__(DatagramPoll)

@@ -55,6 +55,9 @@ cdef class FutureOp(Op):
         if self.phase == PHASE_NEW and self.loop is not None:
             _never_awaited(type(self).__name__)
 
+    cdef object whose(self):
+        return self.future
+
     # What an operation says
 
     cdef object first(self):

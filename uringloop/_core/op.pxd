@@ -37,6 +37,7 @@ cdef class Op(Runnable):
     cdef int wanted(self) noexcept
     cdef bint done_quietly(self) noexcept
     cdef str describe(self)
+    cdef object whose(self)
 
 
 cdef class OpList:

@@ -32,6 +32,20 @@ cdef class Op(Runnable):
     def in_kernel(self):
         return self.state != OP_IDLE
 
+    # For loop.operations().
+
+    @property
+    def kind(self):
+        return self.describe()
+
+    @property
+    def state_name(self):
+        return _STATES[self.state]
+
+    @property
+    def owned_by(self):
+        return self.whose()
+
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         """Write the submission entry (zeroed before; user_data is the engine's)."""
 
@@ -58,6 +72,10 @@ cdef class Op(Runnable):
 
     cdef str describe(self):
         return type(self).__name__
+
+    cdef object whose(self):
+        """For whom it is: a transport, a server, a handle, the future somebody awaits. None: the engine itself."""
+        return None
 
 
 cdef class OpList:

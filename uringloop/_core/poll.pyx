@@ -73,6 +73,9 @@ cdef class PollOp(Op):
     cdef str describe(self):
         return f"PollOp {'writer' if self.events == <uint32_t> POLLOUT else 'reader'} {self.handle!r}"
 
+    cdef object whose(self):
+        return self.handle
+
 
 cdef traverseproc _traverse_fields = ur_get_traverse(PollOp)
 

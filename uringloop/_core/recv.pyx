@@ -206,3 +206,6 @@ cdef class RecvOp(Op):
 
     cdef str describe(self):
         return f"RecvOp {'multishot oneshot poll'.split()[self.mode]}"
+
+    cdef object whose(self):
+        return self.transport

@@ -35,6 +35,9 @@ cdef class SendOp(Op):
     def __dealloc__(self):
         free(self.gather)
 
+    cdef object whose(self):
+        return self.transport
+
     cdef int append(self, bytes data) except -1:
         """Queue it; `start` or `try_now` follows."""
         self.size += PyBytes_GET_SIZE(data)

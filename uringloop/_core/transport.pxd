@@ -14,6 +14,7 @@ cdef class Transport:
     cdef object sock                   # the socket object; made when first asked for, if the core made the descriptor
     cdef dict extra                    # what the maker of the transport adds to get_extra_info
     cdef int fd                        # ours to close, through `sock` if there is one; -1 once closed
+    cdef object made_at                # debug mode: the stack it was made on
     cdef bytes peer                    # raw address of the peer, b"" where there is none
     cdef bytes local                   # our own raw address, once the descriptor is closed
     cdef object __weakref__

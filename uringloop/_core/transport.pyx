@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 import warnings
-from asyncio import transports, trsock
+from asyncio import format_helpers, transports, trsock
 from asyncio.log import logger
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -71,9 +71,15 @@ cdef class Transport:
 
     def __del__(self):
         if self.fd >= 0:
-            warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self)
+            warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
             self._close_descriptor()
             self._leave_server()
+
+    def _where_made(self):
+        """Debug mode: for the report that it was never closed."""
+        if self.made_at is None:
+            return ""
+        return ", made at (most recent call last):\n" + "".join(self.made_at.format()).rstrip()
 
     # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
     _interface = StreamInterface
@@ -105,6 +111,8 @@ cdef class Transport:
                 server._attach()
         self.fd = fd
         loop._transports[fd] = self
+        if loop._debug:
+            self.made_at = format_helpers.extract_stack(sys._getframe(0))
         return 0
 
     def __repr__(self):

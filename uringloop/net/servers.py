@@ -46,6 +46,9 @@ class Listener:
         self._accept = AcceptOp(loop, descriptor(sock), self)
         self._accept.start()
 
+    def __repr__(self) -> str:
+        return f"<Listener fd={self._sock.fileno()} of {self._server!r}>"
+
     def stop(self) -> None:
         self._accept.stop()
 

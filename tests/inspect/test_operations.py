@@ -1,0 +1,108 @@
+import asyncio
+import gc
+import socket
+import warnings
+from typing import Any
+
+import pytest
+
+
+def test_a_connection_s_receive_names_its_transport(loop: Any) -> None:
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+            await asyncio.sleep(0)
+            found = [each for each in loop.operations() if each.owner is transport]
+            assert [each.kind.split()[0] for each in found] == ["RecvOp"]
+            assert found[0].fd == ours.fileno()
+            assert found[0].state in ("queued", "in kernel")
+            assert "RecvOp" in str(found[0]) and "StreamTransport" in str(found[0])
+            transport.close()
+            await asyncio.sleep(0)
+
+    loop.run_until_complete(main())
+
+
+def test_a_server_s_accept_names_its_server(loop: Any) -> None:
+    async def main() -> None:
+        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        await asyncio.sleep(0)
+        found = [each for each in loop.operations() if each.kind == "AcceptOp"]
+        assert len(found) == 1
+        assert "Server" in repr(found[0].owner)
+        server.close()
+        await server.wait_closed()
+
+    loop.run_until_complete(main())
+
+
+def test_what_a_task_awaits_names_the_task(loop: Any) -> None:
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            task = loop.create_task(loop.sock_recv(ours, 1), name="reader of one byte")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert task in [each.owner for each in loop.operations()]
+            theirs.send(b"x")
+            assert await task == b"x"
+            assert task not in [each.owner for each in loop.operations()]
+
+    loop.run_until_complete(main())
+
+
+def test_a_reader_names_its_handle(loop: Any) -> None:
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            loop.add_reader(ours, print)
+            await asyncio.sleep(0)
+            (found,) = (each for each in loop.operations() if each.fd == ours.fileno())
+            assert "print" in repr(found.owner)
+            loop.remove_reader(ours)
+            await asyncio.sleep(0)
+
+    loop.run_until_complete(main())
+
+
+def test_the_loop_s_own_have_no_owner_and_a_closed_loop_has_none(loop: Any) -> None:
+    loop.run_until_complete(asyncio.sleep(0))
+    (wake,) = (each for each in loop.operations() if each.kind == "WakeOp")
+    assert wake.owner is None
+    assert str(wake).endswith("for the loop")
+    loop.close()
+    assert loop.operations() == []
+
+
+def test_only_the_loop_s_own_thread_may_ask_while_it_runs(loop: Any) -> None:
+    async def main() -> None:
+        await asyncio.to_thread(loop.operations)
+
+    with pytest.raises(RuntimeError):
+        loop.run_until_complete(main())
+
+
+def test_debug_mode_says_where_a_leaked_transport_was_made(loop: Any) -> None:
+    loop.set_debug(True)
+
+    async def connect_and_forget() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+            transport.pause_reading()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        await connect_and_forget()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        loop.run_until_complete(main())
+        gc.collect()
+    (report,) = (str(each.message) for each in said if "unclosed transport" in str(each.message))
+    assert "made at (most recent call last)" in report and "in connect_and_forget" in report

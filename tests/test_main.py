@@ -1,0 +1,28 @@
+import subprocess
+import sys
+
+import pytest
+
+import uringloop
+from uringloop.__main__ import COMMANDS, main
+
+
+def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"uringloop {uringloop.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "bench"])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert command in capsys.readouterr().out
+
+
+def test_without_a_command_the_usage_is_shown() -> None:
+    ended = subprocess.run([sys.executable, "-m", "uringloop"], capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 2
+    assert all(name in ended.stderr + ended.stdout for name in ("COMMAND", "usage"))

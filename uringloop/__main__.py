@@ -1,0 +1,50 @@
+"""The command line: `uringloop`, or `python -m uringloop`. Each command is a file of uringloop/commands."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from uringloop.version import __version__
+
+COMMANDS = ("doctor", "run", "bench")
+
+
+def _command(name: str) -> Any:
+    return importlib.import_module(f"uringloop.commands.{name}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="uringloop",
+        description="An asyncio event loop for Linux whose only way to sleep is one io_uring.",
+    )
+    parser.add_argument("--version", action="version", version=f"uringloop {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        command = _command(name)
+        _command(name).arguments(commands.add_parser(name, help=command.HELP, description=command.__doc__))
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # What stands behind these is not for argparse to sort.
+    if given[:1] == ["bench"]:
+        return int(_command("bench").main(given[1:]))
+    program: list[str] = []
+    if given[:1] == ["run"] and given[1:] not in (["-h"], ["--help"]):
+        ours, program = _command("run").split(given[1:])
+        given = ["run", *ours]
+    options = _parser().parse_args(given)
+    if options.command == "run":
+        options.program = program
+    return int(_command(options.command).main(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""Doctor: what this machine lets the loop do, why not more, and what to do about it. Reads only; makes one short-lived
+ring, as the first loop does."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+import sysconfig
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from uringloop._core.counters import DEBUG_BUILD
+from uringloop._core.probe import offered, refusal, switched_off
+from uringloop.version import __version__
+
+# What the core looks for, the first kernel that has it, and what it is for.
+FEATURES = {
+    "single_issuer": ("6.0", "one thread submits: the kernel takes no lock"),
+    "defer_taskrun": ("6.1", "completions are worked on when the loop asks, not between two instructions"),
+    "coop_taskrun": ("5.19", "the same, less strictly, where defer_taskrun is not used"),
+    "taskrun_flag": ("5.19", "memory says whether entering the kernel is worth it"),
+    "submit_all": ("5.18", "one bad entry does not stop those behind it"),
+    "no_sqarray": ("6.6", "one table less between the loop and the kernel"),
+    "registered_ring": ("5.18", "entering the kernel looks no descriptor up"),
+    "abs_timer": ("6.12", "deadlines as points in time"),
+    "no_iowait": ("6.15", "an idle loop shows as idle, not as iowait"),
+    "quiet_send": ("5.17", "a send that succeeds posts no completion"),
+    "buffer_ring": ("5.19", "idle connections hold no receive buffer"),
+    "multishot_recv": ("6.0", "one operation receives until the connection ends"),
+    "multishot_accept": ("5.19", "one operation accepts until the server stops"),
+    "waitid": ("6.7", "waits for processes without a descriptor each"),
+    "ftruncate": ("6.9", "truncates files without a thread"),
+}
+_INSTEAD = {"coop_taskrun": "defer_taskrun"}  # used instead, where offered
+
+
+@dataclass(frozen=True)
+class Feature:
+    name: str
+    used: bool
+    since: str  # kernel
+    note: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `diagnose` found."""
+
+    usable: bool  # io_uring
+    cause: str  # "" where it is usable
+    versions: dict[str, str]
+    limits: dict[str, str]
+    features: list[Feature]
+    advice: list[str]
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.usable else 1
+
+
+def diagnose() -> Report:
+    """Ask the machine. OSError where the kernel is short of something just now."""
+    refused = refusal()
+    cause, advice = "", []
+    if refused is not None:
+        _, cause, remedy = refused
+        advice.append(f"io_uring is refused, loops run on epoll instead. To allow it: {remedy}.")
+    limits = _limits()
+    return Report(refused is None, cause, _versions(), limits, _features(), advice + _further(limits))
+
+
+def _versions() -> dict[str, str]:
+    kind = ", debug build" if DEBUG_BUILD else ""
+    threaded = ", free-threaded" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+    found = {
+        "uringloop": __version__ + kind,
+        "Python": f"{platform.python_implementation()} {platform.python_version()}{threaded}",
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "C library": " ".join(platform.libc_ver()).strip() or "unknown",
+    }
+    try:
+        found["liburing"] = metadata.version("liburing")
+    except metadata.PackageNotFoundError:
+        found["liburing"] = "not installed (needed by uringloop.ops only)"
+    return found
+
+
+def _limits() -> dict[str, str]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return {
+        "open files": f"{soft} (at most {_amount(hard)})",
+        "kernel.io_uring_disabled": _read("/proc/sys/kernel/io_uring_disabled") or "not there (6.6 has it)",
+        "kernel.io_uring_group": _read("/proc/sys/kernel/io_uring_group") or "not there",
+        "seccomp filter": {"0": "none", "1": "strict", "2": "yes"}.get(_status("Seccomp"), "unknown"),
+        "container": _container(),
+        "URINGLOOP_ENGINE": os.environ.get("URINGLOOP_ENGINE", "not set"),
+        "URINGLOOP_DISABLE": os.environ.get("URINGLOOP_DISABLE", "not set"),
+    }
+
+
+def _features() -> list[Feature]:
+    here, off = offered(), switched_off()
+    found = []
+    for name, (since, what) in FEATURES.items():
+        note = what
+        if not here[name]:
+            instead = _INSTEAD.get(name)
+            if name in off:
+                note = "switched off by URINGLOOP_DISABLE"
+            elif instead is not None and here[instead]:
+                note = f"not needed: {instead} is used"
+            else:
+                note = f"not offered; {what}"
+        found.append(Feature(name, here[name], since, note))
+    return found
+
+
+def _further(limits: dict[str, str]) -> list[str]:
+    advice = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 4096 and (hard == resource.RLIM_INFINITY or hard > soft):
+        advice.append(f"Only {soft} files may be open; a server wants more: ulimit -n {min(hard, 65536)}.")
+    if limits["URINGLOOP_ENGINE"] == "epoll":
+        advice.append("URINGLOOP_ENGINE=epoll: loops do not use io_uring, whatever this machine offers.")
+    if DEBUG_BUILD:
+        advice.append("This is a debug build, made for tests: it is slow.")
+    if sys.flags.dev_mode or os.environ.get("PYTHONASYNCIODEBUG"):
+        advice.append("asyncio's debug mode is on: it is slow.")
+    return advice
+
+
+def _amount(limit: int) -> str:
+    return "any number" if limit == resource.RLIM_INFINITY else str(limit)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _status(name: str) -> str:
+    for line in _read("/proc/self/status").splitlines():
+        if line.startswith(f"{name}:"):
+            return line.split(":")[1].strip()
+    return ""
+
+
+def _container() -> str:
+    if "gVisor" in _read("/proc/version") or "gVisor" in _read("/proc/sys/kernel/version"):
+        return "gVisor, which has no io_uring"
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return "Kubernetes"
+    for mark, name in (("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")):
+        if os.path.exists(mark):
+            return name
+    return "none seen"
+
+
+def as_dict(report: Report) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "usable": report.usable,
+        "engine": "uring" if report.usable else "epoll",
+        "cause": report.cause,
+        "versions": report.versions,
+        "limits": report.limits,
+        "features": {f.name: {"used": f.used, "since": f.since, "note": f.note} for f in report.features},
+        "advice": report.advice,
+    }
