@@ -4,12 +4,22 @@
 # idle loop sleeps. For calls from other threads always; for I/O only as long as `busy_poll` allows.
 from uringloop._core.engine cimport Engine
 from uringloop._core.inbox cimport Inbox
-from uringloop._core.kernel cimport int64_t, ur_cpu_relax, ur_load_ptr, ur_now_ns
+from uringloop._core.kernel cimport (
+    UR_FREE_THREADED, int64_t, ur_cpu_relax, ur_load_int, ur_load_ptr, ur_now_ns, ur_store_int,
+)
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
 
 cdef enum:
     WAKE_WINDOW_NS = 80000    # the answer of a thread that has to be woken itself, and some Python
     WAKING_NS = 50000         # of the time measured asleep, what the waking up may have taken
     MOST_CREDIT = 8
+    GIL_WINDOW_NS = 20000     # for the end of the turn in which the other thread handed in
+
+
+# Whether a loop of this process has the GIL, as far as loops tell: a hint, written by the one that has it.
+cdef int _busy = 0
 
 
 cdef class Spinner:
@@ -33,6 +43,7 @@ cdef class Spinner:
         cdef bint io = False, woken = False
         cdef int i
         self.spins += 1
+        ur_store_int(&_busy, False)
         with nogil:
             while not (io or woken):
                 for i in range(16):
@@ -41,8 +52,15 @@ cdef class Spinner:
                     if io or woken:
                         break
                     ur_cpu_relax()
-                if ur_now_ns() >= end:
+                if io or woken or ur_now_ns() >= end:
                     break
+                sched_yield()  # with more threads than cores, to whoever is to answer
+            if woken and not UR_FREE_THREADED:
+                # Who handed in is about to rest as well. Asking for the GIL now would mean to sleep for it.
+                end = ur_now_ns() + GIL_WINDOW_NS
+                while ur_load_int(&_busy) and ur_now_ns() < end:
+                    sched_yield()
+        ur_store_int(&_busy, True)
         self.hits += io or woken
         self.was_woken = woken
         # What came for one reason says nothing of the other.
@@ -54,11 +72,13 @@ cdef class Spinner:
 
     cdef int64_t asleep(self) noexcept:
         """The thread is about to sleep: the time, if anybody wants to know how long."""
+        ur_store_int(&_busy, False)
         return ur_now_ns() if self.busy_poll_ns or self.was_woken else 0
 
     cdef void awake(self, int64_t since, bint woken) noexcept:
         """It woke up: would a spin have found what ended the sleep?"""
         cdef int64_t took
+        ur_store_int(&_busy, True)
         self.was_woken = woken
         if not since:
             return
