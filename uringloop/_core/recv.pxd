@@ -9,6 +9,7 @@ cdef enum RecvMode:
     RECV_MULTISHOT     # one submission, a completion with a provided buffer for each arrival
     RECV_ONESHOT       # the same, submitted again each time
     RECV_POLL          # no provided buffers: wait for readiness, then recv(2)
+    RECV_DIRECT        # much arrives at a time: wait for readiness, then recv(2) to where it belongs
 
 
 cdef class RecvOp(Op):
@@ -21,6 +22,9 @@ cdef class RecvOp(Op):
     cdef int end_result          # ... with which result
     cdef int32_t first           # buffers that arrived and were not delivered yet, chained through the pool
     cdef int32_t last
+    cdef uint8_t usual           # the RecvMode for when little arrives at a time
+    cdef bint readable           # RECV_DIRECT: there is something to take
+    cdef int streak              # how many arrivals in a row said that another mode would be better
     cdef list held               # what arrived while reading was paused, oldest first
 
     cdef int start(self) except -1
@@ -30,4 +34,6 @@ cdef class RecvOp(Op):
     cdef void _arrived(self, int number, int length) noexcept
     cdef int _deliver(self) except -1
     cdef int _hold(self) except -1
+    cdef int _take(self) except -1
+    cdef int _measure(self, Py_ssize_t length) except -1
     cdef int _end(self) except -1

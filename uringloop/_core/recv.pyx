@@ -1,6 +1,9 @@
 # RecvOp: receiving on one stream. Owns the buffers that arrived and were not delivered yet, gives each back to
 # the pool as soon as its bytes are copied or consumed, and decides what the end of a submission means: more,
 # end of file, no buffers for the moment, or an error. Hands bytes to its Transport; knows no protocol.
+#
+# Small arrivals come in provided buffers, many a system call, and are copied out. Where much arrives at a time the
+# copy costs more than a system call: such a stream is polled, and received straight to where the bytes belong.
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from uringloop._core.buffers cimport BufferPool
@@ -8,12 +11,23 @@ from uringloop._core.engine cimport Engine
 from uringloop._core.kernel cimport (
     EAGAIN, ECANCELED, EINTR, EINVAL, ENOBUFS, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER, IORING_CQE_F_MORE,
     IORING_OP_POLL_ADD, IORING_OP_RECV, IORING_RECV_MULTISHOT, IOSQE_BUFFER_SELECT, MSG_DONTWAIT, POLLIN,
-    c_recv, errno, io_uring_sqe, uint32_t,
+    c_poll, c_recv, errno, io_uring_sqe, pollfd, uint32_t,
 )
 from uringloop._core.op cimport NEED_READ, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.probe cimport offer
 from uringloop._core.ready cimport ready_push
 from uringloop._core.transport cimport Transport
+
+cdef extern from "<sys/ioctl.h>" nogil:
+    int FIONREAD
+    int ioctl(int fd, unsigned long request, int *value)
+
+cdef enum:
+    SMALL = 8192             # arrivals below this are better off in provided buffers
+    LARGE = 32768            # ... from this on, received directly
+    STREAK = 4               # so many in a row change the mode
+    MOST_AT_ONCE = 262144    # one receive, as asyncio's own
+    TAKES_A_TURN = 4
 
 
 cdef class RecvOp(Op):
@@ -30,6 +44,7 @@ cdef class RecvOp(Op):
             self.mode = RECV_POLL
         else:
             self.mode = RECV_MULTISHOT if offer().multishot_recv else RECV_ONESHOT
+        self.usual = self.mode
 
     def __dealloc__(self):
         self.drop()
@@ -49,7 +64,7 @@ cdef class RecvOp(Op):
         """Reading goes on: what was held first, in the next turn."""
         if self.queued:
             return 0
-        if self.held or self.first >= 0 or self.ended:
+        if self.held or self.first >= 0 or self.ended or self.readable:
             ready_push(self.engine.ready, self)
             return 0
         return self.start()
@@ -65,7 +80,7 @@ cdef class RecvOp(Op):
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         sqe.fd = self.fd
-        if self.mode == RECV_POLL:
+        if self.mode == RECV_POLL or self.mode == RECV_DIRECT:
             sqe.opcode = IORING_OP_POLL_ADD
             sqe.poll32_events = POLLIN
             return
@@ -75,9 +90,17 @@ cdef class RecvOp(Op):
             sqe.ioprio = IORING_RECV_MULTISHOT
 
     cdef int attempt(self, uint32_t *flags) noexcept:
-        cdef int number = self.pool.take()
+        cdef int number
         cdef ssize_t got
         cdef size_t size = self.pool.size
+        cdef pollfd watched
+        if self.mode == RECV_DIRECT:
+            watched.fd = self.fd
+            watched.events = POLLIN
+            watched.revents = 0
+            number = c_poll(&watched, 1, 0)
+            return -EAGAIN if number == 0 else -errno if number < 0 else watched.revents
+        number = self.pool.take()
         if number < 0:
             return -ENOBUFS
         if self.most and <size_t> self.most < size:
@@ -97,6 +120,8 @@ cdef class RecvOp(Op):
             if res > 0:
                 self.pool.took(mine >> IORING_CQE_BUFFER_SHIFT)
                 self._arrived(mine >> IORING_CQE_BUFFER_SHIFT, res)
+        elif self.mode == RECV_DIRECT and res > 0 and not flags & IORING_CQE_F_BUFFER:
+            self.readable = True
         elif flags & IORING_CQE_F_BUFFER:
             if res > 0:
                 self._arrived(flags >> IORING_CQE_BUFFER_SHIFT, res)
@@ -128,6 +153,8 @@ cdef class RecvOp(Op):
             return 0
         try:
             self._deliver()
+            if self.readable and not self.held and transport.wants_data():
+                self._take()
         except BaseException:
             # Leaves the loop (KeyboardInterrupt): the rest is delivered when it runs again.
             if not self.queued:
@@ -146,7 +173,7 @@ cdef class RecvOp(Op):
     cdef int _deliver(self) except -1:
         """Hand over what arrived, in order, for as long as the transport wants it."""
         cdef Transport transport = self.transport
-        cdef int number
+        cdef int number, length
         while self.held and transport.wants_data():
             transport.held_arrived(self.held.pop(0))
         while self.first >= 0:
@@ -154,10 +181,50 @@ cdef class RecvOp(Op):
                 return self._hold()
             number = self.first
             self.first = self.pool.arrivals[number].next
+            length = self.pool.arrivals[number].length
             try:
-                transport.data_arrived(self.pool.addresses[number], self.pool.arrivals[number].length)
+                transport.data_arrived(self.pool.addresses[number], length)
             finally:
                 self.pool.give_back(number)
+            self._measure(length)
+        return 0
+
+    cdef int _take(self) except -1:
+        """RECV_DIRECT: receive what there is, a bounded number of times, so that other streams have their turn."""
+        cdef Transport transport = self.transport
+        cdef Py_ssize_t got
+        cdef int available
+        self.readable = False
+        for _ in range(TAKES_A_TURN):
+            if not transport.wants_data():
+                self.readable = True
+                break
+            available = 0
+            ioctl(self.fd, FIONREAD, &available)
+            available = min(max(available, SMALL), MOST_AT_ONCE)
+            got = transport.receive(min(available, self.most) if self.most else available)
+            if got <= 0:
+                if got != -EAGAIN:
+                    self.ended = True
+                    self.end_result = <int> got
+                break
+            self._measure(got)
+            if got < available or self.mode != RECV_DIRECT:
+                break
+        return 0
+
+    cdef int _measure(self, Py_ssize_t length) except -1:
+        """Change the mode where the last arrivals all speak for another."""
+        cdef bint other = length < SMALL if self.mode == RECV_DIRECT else length >= LARGE
+        self.streak = self.streak + 1 if other else 0
+        if self.streak < STREAK:
+            return 0
+        self.streak = 0
+        if self.mode == RECV_DIRECT:
+            self.mode = self.usual
+        else:
+            self.mode = RECV_DIRECT
+            self.stop()  # of what was submitted in the former mode; `run` submits again when it has ended
         return 0
 
     cdef int _hold(self) except -1:
@@ -205,7 +272,7 @@ cdef class RecvOp(Op):
         return None if self.transport is None else self.transport._protocol
 
     cdef str describe(self):
-        return f"RecvOp {'multishot oneshot poll'.split()[self.mode]}"
+        return f"RecvOp {'multishot oneshot poll direct'.split()[self.mode]}"
 
     cdef object whose(self):
         return self.transport

@@ -5,10 +5,12 @@ from asyncio import base_events, constants, futures, protocols
 from asyncio.log import logger
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
-from uringloop._core.kernel cimport SHUT_WR, c_close, c_shutdown
+from uringloop._core.kernel cimport EAGAIN, MSG_DONTWAIT, SHUT_WR, c_close, c_recv, c_shutdown, errno
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
@@ -19,6 +21,14 @@ from uringloop._core.transport cimport Transport
 cdef extern from "<netinet/tcp.h>" nogil:
     int IPPROTO_TCP, TCP_NODELAY
     int setsockopt(int fd, int level, int name, const void *value, unsigned length)
+
+cdef extern from *:
+    """
+    static inline PyObject *ur_steal(PyObject *owned) { return owned; }
+    """
+    object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
+    PyObject *PyBytes_FromStringAndSize_raw "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
+    int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
 
 cdef object _BufferedProtocol = protocols.BufferedProtocol
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
@@ -111,6 +121,49 @@ cdef class StreamTransport(Transport):
         except BaseException as error:
             self.fatal(error, "Fatal error: protocol.data_received() call failed.")
         return 0
+
+    cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
+        cdef PyObject *data
+        cdef ssize_t got
+        if self.buffered:
+            return self._receive_into_buffer()
+        data = PyBytes_FromStringAndSize_raw(NULL, expected)
+        got = c_recv(self.fd, PyBytes_AS_STRING(<bytes> data), expected, MSG_DONTWAIT)
+        if got <= 0:
+            expected = -errno if got < 0 else 0
+            Py_DECREF(<object> data)
+            return expected
+        if got < expected:
+            _PyBytes_Resize(&data, got)
+        received = <bytes> steal(data)
+        if self.feeds:
+            self.data_arrived(PyBytes_AS_STRING(received), got)
+        else:
+            self.held_arrived(received)
+        return got
+
+    cdef Py_ssize_t _receive_into_buffer(self) except? -32000:
+        cdef Py_buffer view
+        cdef ssize_t got
+        cdef str failed = "Fatal error: protocol.get_buffer() call failed."
+        try:
+            buffer = self.call("get_buffer", -1)
+            PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+            if view.len == 0:
+                PyBuffer_Release(&view)
+                raise RuntimeError("get_buffer() returned an empty buffer")
+            got = c_recv(self.fd, view.buf, view.len, MSG_DONTWAIT)
+            got = -errno if got < 0 else got
+            PyBuffer_Release(&view)
+            if got > 0:
+                failed = "Fatal error: protocol.buffer_updated() call failed."
+                self.call("buffer_updated", got)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, failed)
+            return -EAGAIN
+        return got
 
     cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1:
         """Copy into the buffers a BufferedProtocol offers, however small they are. It may pause reading, close

@@ -28,6 +28,7 @@ cdef class Transport:
     cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1
     cdef int held_arrived(self, bytes data) except -1
     cdef int eof_arrived(self) except -1
+    cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000
     cdef bint wants_data(self) noexcept
     cdef bint awaits_send(self) noexcept
     cdef int sent(self) except -1

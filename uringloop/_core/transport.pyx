@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 from uringloop._core.address cimport address_from_raw
 from uringloop._core.counters cimport COUNT_TRANSPORT, count_freed, count_made
 from uringloop._core.handle cimport Handle, make_handle
-from uringloop._core.kernel cimport URINGLOOP_DEBUG, c_close, sockaddr, sockaddr_storage, socklen_t
+from uringloop._core.kernel cimport EINVAL, URINGLOOP_DEBUG, c_close, sockaddr, sockaddr_storage, socklen_t
 from uringloop._core.loop cimport Loop
 from uringloop._core.ready cimport ready_push
 
@@ -353,6 +353,10 @@ cdef class Transport:
 
     cdef int eof_arrived(self) except -1:
         return 0
+
+    cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
+        """Take what has arrived straight to where it belongs, and hand it over: how much, 0 at its end, or -errno."""
+        return -EINVAL
 
     cdef bint wants_data(self) noexcept:
         return not self.closing
