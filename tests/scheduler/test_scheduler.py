@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextvars
 import gc
 import itertools
 import os
 import threading
 import time
-import weakref
 from collections import Counter
 from typing import Any
 
@@ -33,12 +30,6 @@ async def nothing() -> None:
     pass
 
 
-@pytest.fixture
-def scheduler(engine: str) -> Any:
-    with Scheduler(3, name="test") as running:
-        yield running
-
-
 def test_job_runs_on_a_context(scheduler: Scheduler) -> None:
     assert scheduler.submit(where()).result(10).startswith("test-")
     assert scheduler.submit(where, 1, 2).result(10).startswith("test-")
@@ -53,136 +44,6 @@ def test_name_is_the_threads(scheduler: Scheduler) -> None:
     assert scheduler.submit(look, context=scheduler.contexts[1]).result(10) == ("test-1", "test-1")
 
 
-def test_exception_comes_back_with_its_traceback(scheduler: Scheduler) -> None:
-    async def fail() -> None:
-        raise ZeroDivisionError("here")
-
-    job = scheduler.submit(fail())
-    with pytest.raises(ZeroDivisionError, match="here") as raised:
-        job.result(10)
-    assert "fail" in [entry.name for entry in raised.traceback]
-    assert isinstance(job.exception(), ZeroDivisionError)
-    with pytest.raises(ExceptionGroup):
-        scheduler.submit(group()).result(10)
-
-
-async def group() -> None:
-    raise ExceptionGroup("both", [ValueError(), KeyError()])
-
-
-def test_job_is_awaited_on_any_loop(scheduler: Scheduler, new_loop: Any) -> None:
-    async def both() -> list[str]:
-        jobs = [scheduler.submit(where()) for _ in range(10)]
-        return await asyncio.gather(*jobs)
-
-    assert len(new_loop().run_until_complete(both())) == 10
-    assert len(asyncio.run(both())) == 10
-
-    async def nested() -> str:
-        return await scheduler.submit(where())
-
-    assert scheduler.submit(nested()).result(10).startswith("test-")
-
-
-def test_contextvars_go_along(scheduler: Scheduler) -> None:
-    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable")
-    variable.set(7)
-
-    async def look() -> int:
-        return variable.get()
-
-    job = scheduler.submit(look())
-    variable.set(8)
-    assert job.result(10) == 7
-
-
-def test_result_in_a_loop_raises_where_it_would_block(scheduler: Scheduler, loop: Any) -> None:
-    async def main() -> None:
-        job = scheduler.submit(asyncio.sleep(0.05))
-        with pytest.raises(RuntimeError, match="await job"):
-            job.result()
-        await job
-        assert job.result() is None
-
-    loop.run_until_complete(main())
-
-
-def test_result_times_out(scheduler: Scheduler) -> None:
-    job = scheduler.submit(asyncio.sleep(100))
-    with pytest.raises(TimeoutError):
-        job.result(0.01)
-    assert job.running()
-    assert job.cancel()
-    with pytest.raises(concurrent.futures.CancelledError):
-        job.result(10)
-    assert job.cancelled()
-    assert not job.cancel()
-
-
-def test_cancelling_who_awaits_cancels_the_job(scheduler: Scheduler, loop: Any) -> None:
-    ended = threading.Event()
-
-    async def long() -> None:
-        try:
-            await asyncio.sleep(100)
-        finally:
-            ended.set()
-
-    async def main() -> None:
-        job = scheduler.submit(long())
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(job, 0.02)
-        assert job.cancelled()
-        shielded = scheduler.submit(asyncio.sleep(0.02, "value"))
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.shield(shielded), 0.001)
-        assert await shielded == "value"
-
-    loop.run_until_complete(main())
-    assert ended.wait(10)
-
-
-def test_job_cancelled_before_it_starts_never_does(scheduler: Scheduler) -> None:
-    begun = []
-
-    async def note() -> None:
-        begun.append(1)
-
-    context = scheduler.contexts[0]
-    blocked, free = threading.Event(), threading.Event()
-
-    async def block() -> None:
-        blocked.set()
-        free.wait(10)
-
-    scheduler.submit(block(), context=context)
-    assert blocked.wait(10)
-    job = scheduler.submit(note(), context=context)
-    assert job.cancel()
-    free.set()
-    assert scheduler.join(10)
-    assert job.cancelled()
-    assert begun == []
-
-
-def test_concurrent_futures_take_jobs(scheduler: Scheduler, loop: Any) -> None:
-    jobs = [scheduler.submit(asyncio.sleep(0.01 * number, number)) for number in range(5)]
-    assert [job.result() for job in concurrent.futures.as_completed(jobs, 10)] == list(range(5))
-    done, pending = concurrent.futures.wait(jobs, 10)
-    assert len(done) == 5
-    assert not pending
-    called: list[Any] = []
-    jobs[0].add_done_callback(called.append)
-    assert called == [jobs[0]]
-    assert loop.run_until_complete(wrapped(scheduler)) == 9
-    with pytest.raises(RuntimeError):
-        jobs[0].set_result(1)
-
-
-async def wrapped(scheduler: Scheduler) -> int:
-    return await asyncio.wrap_future(scheduler.submit(asyncio.sleep(0.01, 9)))
-
-
 def test_map_broadcast_many_and_sync(scheduler: Scheduler) -> None:
     async def double(number: int) -> int:
         await asyncio.sleep(0)
@@ -194,36 +55,6 @@ def test_map_broadcast_many_and_sync(scheduler: Scheduler) -> None:
     assert scheduler.run_sync(threading.current_thread).result(10).name.startswith("test-sync")
     with pytest.raises(ZeroDivisionError):
         scheduler.run_sync(lambda: 1 / 0).result(10)
-
-
-def test_keeps_what_is_fired_and_forgotten(scheduler: Scheduler) -> None:
-    done = threading.Event()
-
-    async def work() -> None:
-        await asyncio.sleep(0.01)
-        gc.collect()
-        await asyncio.sleep(0.01)
-        done.set()
-
-    reference = weakref.ref(scheduler.submit(work()))
-    assert done.wait(10)
-    assert scheduler.join(10)
-    deadline = time.monotonic() + 5
-    while reference() is not None and time.monotonic() < deadline:
-        scheduler.submit(nothing()).result(10)
-    assert reference() is None
-
-
-def test_error_nobody_looks_at_is_logged(scheduler: Scheduler, caplog: pytest.LogCaptureFixture) -> None:
-    async def fail() -> None:
-        raise ZeroDivisionError
-
-    scheduler.submit(fail())
-    assert scheduler.join(10)
-    scheduler.broadcast(nothing)
-    assert scheduler.join(10)
-    gc.collect()
-    assert "never retrieved" in caplog.text
 
 
 def test_join_waits_for_what_jobs_submit(scheduler: Scheduler) -> None:
@@ -493,3 +324,19 @@ def test_statistics_add_up(scheduler: Scheduler) -> None:
     assert len(found["contexts"]) == 3
     assert all(0 <= one["busy"] <= 1.5 and one["sleeps"] >= 0 for one in found["contexts"])
     assert repr(scheduler) == "<Scheduler test running contexts=3 pending=0>"
+
+
+@pytest.mark.engines("uring", "epoll")
+def test_idle_contexts_sleep_until_there_is_work_or_the_end(engine: str) -> None:
+    with Scheduler(3) as scheduler:
+        for job in scheduler.broadcast(nothing):
+            job.result(10)
+        time.sleep(0.05)
+        before = [context["sleeps"] for context in scheduler.statistics()["contexts"]]
+        time.sleep(0.2)
+        after = [context["sleeps"] for context in scheduler.statistics()["contexts"]]
+        assert after == before
+        assert scheduler.submit(where()).result(10)
+        start = time.monotonic()
+        scheduler.stop()
+        assert time.monotonic() - start < 1

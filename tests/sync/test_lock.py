@@ -240,6 +240,67 @@ def test_chain_of_releases_does_not_recurse(loop: Any) -> None:
     assert total == 20_000
 
 
+def test_one_release_wakes_one_waiter(loop: Any) -> None:
+    lock, woken = Lock(), []
+
+    async def use(number: int) -> None:
+        await lock.acquire()
+        woken.append(number)
+
+    async def main() -> None:
+        await lock.acquire()
+        tasks = [asyncio.create_task(use(number)) for number in range(20)]
+        await asyncio.sleep(0)
+        for count in range(20):
+            assert len(woken) == lock.statistics()["grants"] == count
+            lock.release()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        await asyncio.gather(*tasks)
+
+    loop.run_until_complete(main())
+
+
+def test_loop_stays_responsive_while_many_contend(loop: Any) -> None:
+    lock, over, gaps = Lock(), False, []
+
+    async def use() -> None:
+        while not over:
+            async with lock:
+                await asyncio.sleep(0)
+
+    async def heartbeat() -> None:
+        nonlocal over
+        for _ in range(30):
+            before = loop.time()
+            await asyncio.sleep(0.001)
+            gaps.append(loop.time() - before)
+        over = True
+
+    async def main() -> None:
+        await asyncio.gather(heartbeat(), *[use() for _ in range(1000)])
+
+    loop.run_until_complete(main())
+    assert sorted(gaps)[len(gaps) // 2] < 0.005
+
+
+def test_acquires_of_one_task_are_served_in_order(loop: Any) -> None:
+    lock = Lock()
+
+    async def main() -> None:
+        first, second = lock.acquire(), lock.acquire()
+        both = asyncio.gather(first, second)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert lock.locked()
+        assert lock.waiting == 1
+        lock.release()
+        assert await both == [True, True]
+        lock.release()
+
+    loop.run_until_complete(main())
+
+
 def test_with_is_for_plain_threads_only(loop: Any) -> None:
     lock = Lock()
 
