@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+import uringloop
 
 pytestmark = pytest.mark.engines("epoll")
 
@@ -132,3 +137,28 @@ def test_a_file_that_lives_on_in_a_duplicate_ends_no_wait(
 def test_the_engine_says_what_it_is(loop: Any) -> None:
     settle(loop)
     assert "<EpollEngine fd=" in repr(loop.engine) and "waiting" in repr(loop.engine)
+
+
+def test_a_loop_that_closes_waits_for_a_worker_that_is_slow(new_loop: Any, tmp_path: Path) -> None:
+    loop, path = new_loop(), tmp_path / "fifo"
+    os.mkfifo(path)
+
+    async def main() -> None:
+        opening = asyncio.ensure_future(
+            uringloop.open_file(path, "rb")
+        )  # ends once somebody opens it for writing
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        opening.cancel()
+
+    def let_it_end() -> None:
+        while loop._counts()["sleeps"] < sleeps + 2:  # the first takes back what waits for readiness
+            time.sleep(0.001)
+        os.close(os.open(path, os.O_RDWR))
+
+    loop.run_until_complete(main())
+    sleeps = loop._counts()["sleeps"]
+    thread = threading.Thread(target=let_it_end)
+    thread.start()
+    loop.close()
+    thread.join()

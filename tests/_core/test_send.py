@@ -354,7 +354,9 @@ def test_a_reset_while_sending_is_an_error(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_writes_after_the_end_are_silent_until_they_are_many(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_writes_after_the_end_are_silent_until_they_are_many(
+    run: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with peer:

@@ -12,7 +12,6 @@ import os
 import pty
 import sys
 import threading
-import time
 import tty
 from pathlib import Path
 from typing import Any
@@ -213,30 +212,6 @@ def test_a_loop_that_closes_drains_its_files(new_loop: Any, big: tuple[Path, byt
     gc.collect()
     with pytest.warns(ResourceWarning, match="unclosed file"):
         files.clear()
-
-
-@pytest.mark.engines("epoll")
-def test_a_loop_that_closes_waits_for_a_worker_that_is_slow(new_loop: Any, tmp_path: Path) -> None:
-    loop, path = new_loop(), tmp_path / "fifo"
-    os.mkfifo(path)
-
-    async def main() -> None:
-        opening = asyncio.ensure_future(uringloop.open_file(path, "rb"))  # ends once somebody opens it for writing
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        opening.cancel()
-
-    def let_it_end() -> None:
-        while loop._counts()["sleeps"] < sleeps + 2:  # the first takes back what waits for readiness
-            time.sleep(0.001)
-        os.close(os.open(path, os.O_RDWR))
-
-    loop.run_until_complete(main())
-    sleeps = loop._counts()["sleeps"]
-    thread = threading.Thread(target=let_it_end)
-    thread.start()
-    loop.close()
-    thread.join()
 
 
 # Streams and devices

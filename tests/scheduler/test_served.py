@@ -27,12 +27,15 @@ class Tell(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
+        self.line = b""
 
     def data_received(self, data: bytes) -> None:
         context = current_context()
         assert context is not None
-        self.transport.write(f"{context.name} {data.decode()}".encode())
-        self.transport.close()
+        self.line += data
+        if data.endswith(b"\n"):
+            self.transport.write(f"{context.name} {self.line.decode()}".encode())
+            self.transport.close()
 
 
 def ask(address: Any) -> str:

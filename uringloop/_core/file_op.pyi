@@ -6,7 +6,6 @@ from uringloop._core.future_op import FutureOp
 _Names = tuple[Any, ...] | None
 
 class OpOwner: ...
-
 class FileOp(FutureOp): ...
 
 def openat2(
