@@ -26,6 +26,21 @@ class _CandidateType(type):
 
     candidate: type = object
 
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        """Who derives from the redirected name gets a class derived from the candidate."""
+        if not any(isinstance(base, _CandidateType) for base in bases):
+            return super().__new__(mcs, name, bases, namespace)
+        real = tuple(mcs.candidate if isinstance(base, _CandidateType) else base for base in bases)
+        derived: Any = type(mcs.candidate)(name, real, namespace)
+        make = derived.__init__
+
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            LoopCount.made += 1
+            make(self, *args, **kwargs)
+
+        derived.__init__ = __init__
+        return derived
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.candidate)
 
@@ -39,6 +54,9 @@ def _candidate_class(make: loops.LoopFactory) -> type:
     Not a subclass of the loop: that would give it a `__dict__`, and hide that a loop without one breaks
     programs.
     """
+    probe = make()
+    _CandidateType.candidate = type(probe)
+    probe.close()
 
     class SelectorEventLoop(metaclass=_CandidateType):
         def __new__(cls, selector: Any = None) -> Any:
@@ -46,9 +64,6 @@ def _candidate_class(make: loops.LoopFactory) -> type:
             LoopCount.made += 1
             return make()
 
-    probe = make()
-    _CandidateType.candidate = type(probe)
-    probe.close()
     return SelectorEventLoop
 
 
