@@ -353,6 +353,7 @@ def test_files_that_say_no_size(loop: Any, path: str) -> None:
     loop.run_until_complete(main())
 
 
+@pytest.mark.engines("uring", "epoll")  # devices epoll cannot watch have no second attempt to simulate
 def test_devices(loop: Any) -> None:
     async def main() -> None:
         async with uringloop.open_file("/dev/urandom", "rb") as random:
@@ -371,6 +372,7 @@ def test_devices(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
+@pytest.mark.engines("uring", "epoll")  # a device epoll cannot watch has no second attempt to simulate
 def test_no_space_left(loop: Any) -> None:
     async def main() -> None:
         file = await uringloop.open_file("/dev/full", "wb")
