@@ -313,8 +313,8 @@ def test_an_unnamed_unix_sender_has_no_address(run: Any, tmp_path: Path) -> None
     run(main)
 
 
-@pytest.mark.contract
 @pytest.mark.parametrize("connected", [True, False])
+# Not on stock asyncio: 3.13.0 counts a header of 16 bytes with each datagram.
 def test_what_does_not_fit_waits_and_pauses_the_writer(run: Any, tmp_path: Path, connected: bool) -> None:
     """A Unix datagram socket is full when its peer's queue is."""
     there = str(tmp_path / "there")
