@@ -119,7 +119,7 @@ cdef class Waiter(Runnable):
         """Leave the line. False: it was granted already; who cancels then throws, which gives it back."""
         cdef Waitlist line = self.line
         cdef bint waiting
-        if self.state == WAITER_WAITING and line.cancel_instead(msg):
+        if line.cancel_instead(msg):
             return True
         ur_guard_lock(&line.guard)
         waiting = self.state == WAITER_WAITING
