@@ -4,6 +4,7 @@ from uringloop._core.kernel cimport int64_t
 from uringloop._core.ready cimport ReadyQueue, Runnable
 from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
+from uringloop._core.watch cimport Watch
 
 
 cdef class Loop:
@@ -20,6 +21,8 @@ cdef class Loop:
     cdef public object _task_factory
     cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once
     cdef public double slow_callback_duration
+    cdef readonly Watch watch             # None until somebody first looks; then never another
+    cdef int watching                     # what it is to be told, 0: nothing; written by any thread
     cdef readonly long turns
     cdef readonly long callbacks          # runnables run
     cdef long file_turn                   # the turn that `file_share` is of
@@ -28,5 +31,6 @@ cdef class Loop:
     cdef int turn(self) except -1
     cdef int rest(self, int64_t deadline) except -1
     cdef int run_batch(self) except -1
-    cdef int run_watched(self, Runnable node) except -1
+    cdef int run_batch_watched(self) except -1
+    cdef int run_debugged(self, Runnable node) except -1
     cdef int check(self) except -1

@@ -18,11 +18,15 @@ from uringloop._core.handle cimport (
     Handle, TimerHandle, make_handle, new_handle, new_timer_handle, trim_free_handles,
 )
 from uringloop._core.inbox cimport Inbox
-from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, ur_add_fast_method, ur_now_ns
+from uringloop._core.kernel cimport (
+    INT64_MAX, INT64_MIN, UR_FREE_THREADED, ur_add_fast_method, ur_guard_lock, ur_guard_unlock, ur_load_int, ur_now_ns,
+    ur_store_int,
+)
 from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
 from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
+from uringloop._core.watch cimport Watch
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil
@@ -119,10 +123,14 @@ cdef class Loop:
             return 0
         trim_free_handles()
         since = self.spinner.asleep()
+        if self.watching:
+            self.watch.falls_asleep()
         try:
             self.engine.sleep(deadline)
         finally:
             self.inbox.woke_up()
+            if self.watching:
+                self.watch.wakes()
         self.spinner.awake(since, self.inbox.waiting.head is not NULL)
         return self.engine.reap()
 
@@ -130,20 +138,48 @@ cdef class Loop:
         cdef ReadyQueue ready = self.ready
         cdef Py_ssize_t left = ready.count
         cdef PyObject *node
+        if self.watching | self._debug:
+            return self.run_batch_watched()
         self.callbacks += left
         while left > 0 and ready.head is not NULL:
             left -= 1
             node = ready_pop(ready)
             try:
-                if self._debug:
-                    self.run_watched(<Runnable> node)
-                else:
-                    (<Runnable> node).run(self)
+                (<Runnable> node).run(self)
             finally:
                 Py_DECREF(<object> node)
         return 0
 
-    cdef int run_watched(self, Runnable node) except -1:
+    cdef int run_batch_watched(self) except -1:
+        """The same in debug mode, and while somebody looks."""
+        cdef ReadyQueue ready = self.ready
+        cdef Watch watch = self.watch if ur_load_int(&self.watching) else None
+        cdef Py_ssize_t ran = 0, left = ready.count
+        cdef int64_t since = 0
+        cdef PyObject *node
+        cdef PyObject *called = NULL
+        self.callbacks += left
+        if watch is not None:
+            watch.look_at(self.engine.ops)
+        while ran < left and ready.head is not NULL:
+            ran += 1
+            node = ready_pop(ready)
+            if watch is not None:
+                since = watch.begin(<Runnable> node, &called)
+            try:
+                if self._debug:
+                    self.run_debugged(<Runnable> node)
+                else:
+                    (<Runnable> node).run(self)
+            finally:
+                if watch is not None:
+                    watch.end(<Runnable> node, called, since)
+                Py_DECREF(<object> node)
+        if watch is not None:
+            watch.turn_ended(self.turns, ran)
+        return 0
+
+    cdef int run_debugged(self, Runnable node) except -1:
         """Debug mode: name the callback that holds the loop up."""
         cdef int64_t start = ur_now_ns()
         cdef double took
@@ -239,6 +275,23 @@ cdef class Loop:
         """Queue it: for the loop's thread only."""
         if not handle.queued:
             ready_push(self.ready, handle)
+
+    def _look(self, int flags):
+        """Somebody looks, or (0) nobody any more: what `watch` is told from the next turn on. From any thread, one at
+        a time (inspect/looking.py)."""
+        if self.watch is None:
+            self.watch = Watch()
+        if flags:
+            self.watch.set_flags(flags)
+        ur_store_int(&self.watching, flags)
+        if not flags:
+            self.watch.set_flags(0)
+        if flags and not self._closed:
+            if not UR_FREE_THREADED:
+                self.watch.look_at(self.engine.ops)  # at once: the loop may be stuck
+            ur_guard_lock(&self.inbox.guard)
+            self.inbox.wake()  # a sleep that nobody looked at when it began would not be seen
+            ur_guard_unlock(&self.inbox.guard)
 
     def _counts(self):
         """The raw figures behind statistics()."""

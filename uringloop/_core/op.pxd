@@ -40,10 +40,17 @@ cdef class Op(Runnable):
     cdef object whose(self)
 
 
+cdef class OpWatch:
+    # What an OpList tells of its operations to (watch.pyx).
+    cdef bint op_submitted(self, Op op) noexcept
+    cdef bint op_ended(self, Op op) noexcept
+
+
 cdef class OpList:
     # The ops that are in the kernel: one reference each, taken at submit, dropped at the last completion.
     cdef PyObject *head
     cdef readonly Py_ssize_t count
+    cdef OpWatch watch        # None: nobody looks
     cdef object _gc
 
     cdef void submitted(self, Op op) noexcept

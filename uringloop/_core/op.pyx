@@ -78,13 +78,25 @@ cdef class Op(Runnable):
         return None
 
 
+cdef class OpWatch:
+    # Told by the loop's thread. False: it does not want to know any more.
+
+    cdef bint op_submitted(self, Op op) noexcept:
+        return False
+
+    cdef bint op_ended(self, Op op) noexcept:
+        """Inside the completion walk, as `Op.note`."""
+        return False
+
+
 cdef class OpList:
     def __len__(self):
         return self.count
 
     def __iter__(self):
-        cdef PyObject *node = self.head
-        ops = []
+        cdef PyObject *node
+        ops = []  # before the first look: making it may let the loop's thread run
+        node = self.head
         while node is not NULL:
             ops.append(<object> node)
             node = (<Op> node).next_in_kernel
@@ -102,6 +114,8 @@ cdef class OpList:
             (<Op> self.head).prev_in_kernel = <PyObject *> op
         self.head = <PyObject *> op
         self.count += 1
+        if self.watch is not None and not self.watch.op_submitted(op):
+            self.watch = None
 
     cdef void entered(self, Op op) noexcept:
         """queued -> in kernel: its entry is written."""
@@ -148,6 +162,8 @@ cdef class OpList:
     cdef void _unlink(self, Op op) noexcept:
         if URINGLOOP_DEBUG:
             assert op.state != OP_IDLE, "a completion for an Op that is not in the kernel"
+        if self.watch is not None and not self.watch.op_ended(op):
+            self.watch = None
         op.state = OP_IDLE
         if op.prev_in_kernel is not NULL:
             (<Op> op.prev_in_kernel).next_in_kernel = op.next_in_kernel

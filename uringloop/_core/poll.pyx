@@ -71,7 +71,7 @@ cdef class PollOp(Op):
         return self.handle
 
     cdef str describe(self):
-        return f"PollOp {'writer' if self.events == <uint32_t> POLLOUT else 'reader'} {self.handle!r}"
+        return f"PollOp {'writer' if self.events == <uint32_t> POLLOUT else 'reader'}"
 
     cdef object whose(self):
         return self.handle
