@@ -136,6 +136,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             return
         for release in list(self._at_close):
             release()
+        for listener in self._listeners.values():
+            listener.report_unclosed()
         self._signals.close()
         self._readers.clear()
         base_events.BaseEventLoop.close(self)

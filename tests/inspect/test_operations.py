@@ -1,7 +1,5 @@
 import asyncio
-import gc
 import socket
-import warnings
 from typing import Any
 
 import pytest
@@ -82,27 +80,3 @@ def test_only_the_loop_s_own_thread_may_ask_while_it_runs(loop: Any) -> None:
 
     with pytest.raises(RuntimeError):
         loop.run_until_complete(main())
-
-
-def test_debug_mode_says_where_a_leaked_transport_was_made(loop: Any) -> None:
-    loop.set_debug(True)
-
-    async def connect_and_forget() -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
-            transport.pause_reading()
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-
-    async def main() -> None:
-        await connect_and_forget()
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        loop.run_until_complete(main())
-        gc.collect()
-    (report,) = (str(each.message) for each in said if "unclosed transport" in str(each.message))
-    assert "made at (most recent call last)" in report and "in connect_and_forget" in report

@@ -24,6 +24,7 @@ from uringloop.files.call cimport PENDING, Call, make_call
 from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
 from uringloop.files.descriptor cimport Descriptor
 from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT, Transfers
+from uringloop.inspect.made import where_made
 
 
 cdef class ByteFile(Transfers):
@@ -45,6 +46,8 @@ cdef class ByteFile(Transfers):
             return
         self.write_out()
         _unclosed(self.descriptor)
+        if self.descriptor.closefd:
+            self.descriptor.finish(0)  # who records warnings keeps their source
 
     cdef int write_out(self) noexcept:
         cdef int64_t res
@@ -481,5 +484,6 @@ cdef class ByteFile(Transfers):
 
 
 cdef int _unclosed(object descriptor) except -1:
-    warnings.warn(f"unclosed file {descriptor.name!r}", ResourceWarning, stacklevel=2)
+    message = f"unclosed file {descriptor.name!r}{where_made(descriptor.made_at)}"
+    warnings.warn(message, ResourceWarning, stacklevel=2, source=descriptor)
     return 0

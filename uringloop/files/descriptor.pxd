@@ -14,6 +14,7 @@ cdef class Descriptor:
     cdef readonly bint direct         # O_DIRECT: aligned memory only, nothing is cached
     cdef readonly bint closefd
     cdef readonly object name
+    cdef public object made_at        # debug mode: the stack it was opened on, for the report that nobody closed it
     cdef bint tells_reads             # answers at once whether reading would block
     cdef bint tells_writes
     cdef unsigned misses              # attempts in a row that would have blocked

@@ -1,6 +1,8 @@
+from traceback import StackSummary
 from typing import Any
 
 class Descriptor:
+    made_at: StackSummary | None
     def __init__(self, fd: int, name: Any, closefd: bool, direct: bool) -> None: ...
     @property
     def fd(self) -> int: ...

@@ -18,6 +18,7 @@ from uringloop.files.descriptor import Descriptor, open_known
 from uringloop.files.loops import running_loop
 from uringloop.files.paths import encoded, folder
 from uringloop.files.text_file import TextFile
+from uringloop.inspect.made import stack_here
 
 BUFFER = 131072  # of what is written; what is read ahead starts smaller and grows to as much
 
@@ -164,7 +165,7 @@ def open_at_once(order: Order) -> Any:
     fd = open_known(order.where, encoded(file), order.how)
     if fd is None:
         return None
-    opened = ByteFile(described(fd, order), asked.name, order.size, True, False, False, 0)
+    opened = ByteFile(described(loop, fd, order), asked.name, order.size, True, False, False, 0)
     opened.bind_to(loop)
     return opened if order.text is None else TextFile(opened, order.mode, *order.text)
 
@@ -185,7 +186,7 @@ async def open_order(order: Order) -> Any:
     else:
         permissions = order.permissions if how & os.O_CREAT else 0
         fd = await openat2(loop, order.where, encoded(file), how, permissions, order.resolve, True, (file,))
-    descriptor = described(fd, order)
+    descriptor = described(loop, fd, order)
     if order.size and asked.reading and asked.writing and not descriptor.seekable:
         raise io.UnsupportedOperation("File or stream is not seekable.")
     position = os.lseek(fd, 0, os.SEEK_CUR) if descriptor.seekable and isinstance(file, int) else 0
@@ -197,10 +198,12 @@ async def open_order(order: Order) -> Any:
     return opened if order.text is None else TextFile(opened, order.mode, *order.text)
 
 
-def described(fd: int, order: Order) -> Descriptor:
+def described(loop: Any, fd: int, order: Order) -> Descriptor:
     """Who owns the descriptor from now on; of one that is no file's, nobody."""
     try:
-        return Descriptor(fd, order.file, order.closefd, order.direct)
+        descriptor = Descriptor(fd, order.file, order.closefd, order.direct)
+        descriptor.made_at = stack_here(loop)
+        return descriptor
     except BaseException:
         if not isinstance(order.file, int):
             os.close(fd)

@@ -7,12 +7,14 @@ import contextvars
 import errno
 import os
 import socket
+import warnings
 from asyncio import constants, trsock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from uringloop._core.accept import AcceptOp
 from uringloop._core.stream import accept_stream_transport
+from uringloop.inspect.made import stack_here, where_made
 from uringloop.net.readers import descriptor
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Listener:
         self._server = server
         self._timeouts = timeouts
         self._context = context or contextvars.copy_context()
+        self._made_at = stack_here(loop)
         self._failing = False  # since the last connection accept() has failed, and that was reported
         self._accept = AcceptOp(loop, descriptor(sock), self)
         self._accept.start()
@@ -51,6 +54,12 @@ class Listener:
 
     def stop(self) -> None:
         self._accept.stop()
+
+    def report_unclosed(self) -> None:
+        """Debug mode: the loop closes, and this was never stopped."""
+        if self._made_at is not None:
+            message = f"unclosed server {self._server!r}{where_made(self._made_at)}"
+            warnings.warn(message, ResourceWarning, stacklevel=3, source=self._server)
 
     def connected(self, fd: int) -> None:
         """A connection: it is ours to close until a transport has it."""

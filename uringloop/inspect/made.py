@@ -1,0 +1,18 @@
+"""Where a thing was made that nobody closed: debug mode remembers the stack, and the warning shows it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from asyncio import format_helpers
+from typing import Any
+
+
+def stack_here(loop: Any) -> traceback.StackSummary | None:
+    """The stack of whoever called the caller, in debug mode."""
+    return format_helpers.extract_stack(sys._getframe(1)) if loop.get_debug() else None
+
+
+def where_made(stack: traceback.StackSummary | None) -> str:
+    """To stand behind "unclosed ..."."""
+    return f", made at (most recent call last):\n{''.join(stack.format()).rstrip()}" if stack else ""
