@@ -49,9 +49,10 @@ test-debug: debug
 	@echo "== $(tag), debug build"
 	@$(debug_run) $(pytest)
 
-stress: build debug  ## the long tests, on both builds
+stress: build debug  ## the long tests, on both builds, and all tests on the fake engine with another seed
 	@$(release_run) -m pytest -m stress --timeout=1800 $(ARGS) || test $$? -eq 5
 	@$(debug_run) -m pytest -m stress --timeout=1800 $(ARGS) || test $$? -eq 5
+	@URINGLOOP_TEST_ENGINES=fake URINGLOOP_SEED=random $(debug_run) $(pytest)
 
 bench: build  ## every loop that can be installed here, interleaved: ARGS=--help
 	@$(PYTHON) tools/venv.py $(venv) bench?
