@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import socket
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -107,3 +108,73 @@ def test_a_handle_gives_its_context(loop: Any) -> None:
     handle = loop.call_soon(print)
     handle.get_context().run(id, 1)
     handle.cancel()
+
+
+def test_handles_are_of_asyncios_classes(loop: Any) -> None:
+    soon, later = loop.call_soon(print), loop.call_later(10, print)
+    assert isinstance(soon, asyncio.Handle) and not isinstance(soon, asyncio.TimerHandle)
+    assert isinstance(later, asyncio.TimerHandle) and isinstance(later, asyncio.Handle)
+    soon.cancel()
+    later.cancel()
+
+
+@pytest.mark.parametrize("way", ["call_soon", "call_soon_threadsafe", "call_later"])
+def test_a_weak_reference_to_a_handle_ends_with_it(loop: Any, way: str) -> None:
+    for _ in range(3):  # the second is made of what the first left
+        handle = loop.call_later(0, id, 1) if way == "call_later" else getattr(loop, way)(id, 1)
+        ended: list[object] = []
+        reference = weakref.ref(handle, ended.append)
+        assert reference() is handle
+        handle.cancel()
+        del handle
+        for _ in range(3):
+            loop.call_soon(loop.stop)
+            loop.run_forever()
+        gc.collect()
+        assert reference() is None and ended == [reference]
+
+
+since_3_14 = pytest.mark.skipif(not hasattr(asyncio.events, "_ThreadSafeHandle"), reason="asyncio does so since 3.14")
+
+
+@since_3_14
+@pytest.mark.parametrize("question", ["cancel", "cancelled"])
+def test_another_threads_question_waits_for_the_callback_under_way(loop: Any, question: str) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def callback() -> None:
+        begun.set()
+        go_on.wait(10)
+        seen.append("callback ended")
+        loop.stop()
+
+    handle = loop.call_soon_threadsafe(callback)
+    assert isinstance(handle, asyncio.events._ThreadSafeHandle)  # type: ignore[attr-defined]
+
+    def ask() -> None:
+        begun.wait(10)
+        threading.Timer(0.01, go_on.set).start()
+        getattr(handle, question)()
+        seen.append("answered")
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    loop.run_forever()
+    asking.join(10)
+    assert seen == ["callback ended", "answered"]
+
+
+@since_3_14
+def test_a_callback_may_ask_its_own_handle(loop: Any) -> None:
+    answers: list[Any] = []
+
+    def callback() -> None:
+        answers.append(handle.cancelled())
+        handle.cancel()
+        answers.append(handle.cancelled())
+        loop.stop()
+
+    handle = loop.call_soon_threadsafe(callback)
+    loop.run_forever()
+    assert answers == [False, True]

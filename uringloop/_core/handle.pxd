@@ -5,6 +5,7 @@ from uringloop._core.ready cimport Runnable
 
 
 cdef class Handle(Runnable):
+    cdef object __weakref__
     # The loop's thread, but for a handle still on its way through the inbox. The references are owned, and raw:
     # NULL costs nothing to set and nothing to drop.
     cdef PyObject *callback      # NULL once it was cancelled, or has run and was kept by somebody
@@ -16,8 +17,14 @@ cdef class Handle(Runnable):
     cdef readonly bint _cancelled
     cdef bint running            # what is being called must not be dropped: a cancel waits
     cdef bint repeats            # runs any number of times, until it is cancelled (a reader, a signal)
+    cdef bint shared             # made by call_soon_threadsafe: other threads' questions wait while it runs
+    cdef bint awaited            # ... and one does
+    cdef unsigned long runner    # the thread that runs it, where it is shared and running
 
     cdef int report(self, object loop) except -1
+    cdef int begin_shared(self) except -1
+    cdef int tell_awaiting(self) except -1
+    cdef int await_end(self) except -1
     cdef tuple arguments(self)
     cdef int set_arguments(self, tuple args) except -1
     cdef int note(self, object loop, object traceback) except -1
@@ -35,6 +42,8 @@ cdef class TimerHandle(Handle):
     cdef double when_seconds
     cdef PyObject *keeper        # the TimerKeeper it is scheduled in, which holds it; else NULL
 
+
+cdef bint WAITS_FOR_SHARED
 
 cdef PyObject *new_handle(PyObject *callback, PyObject **args, Py_ssize_t nargs, PyObject *cvars) except NULL
 cdef PyObject *new_timer_handle(double when, PyObject *callback, PyObject **args, Py_ssize_t nargs,

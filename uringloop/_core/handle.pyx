@@ -11,7 +11,8 @@ cimport cython
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT, Py_XDECREF, Py_XINCREF
 
-from asyncio import format_helpers
+import threading
+from asyncio import events, format_helpers
 
 from uringloop._core.counters cimport COUNT_HANDLE, COUNT_TIMER, count_freed, count_made
 from uringloop._core.kernel cimport (
@@ -20,6 +21,7 @@ from uringloop._core.kernel cimport (
 from uringloop._core.ready cimport Runnable
 
 cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept nogil
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
     PyObject *PyObject_Vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     PyObject *PyObject_CallObject(PyObject *callable, PyObject *args) noexcept
@@ -36,7 +38,11 @@ cdef extern from *:
     static inline int ur_already_raised(void) { return -1; }
     static inline PyObject *ur_steal(PyObject *owned) { return owned; }
     static inline int ur_visit(PyObject *object, visitproc visit, void *arg) { return object ? visit(object, arg) : 0; }
+    static inline void ur_clear_weakrefs(PyObject *object) {
+        if (*(PyObject **)((char *)object + Py_TYPE(object)->tp_weaklistoffset)) PyObject_ClearWeakRefs(object);
+    }
     """
+    void ur_clear_weakrefs(PyObject *object) noexcept
     int already_raised "ur_already_raised"() except -1  # Cython has no name for "raise what is set"
     object steal "ur_steal"(PyObject *owned)             # ... nor for taking over a reference
     int ur_visit(PyObject *object, visitproc visit, void *arg) noexcept
@@ -47,6 +53,14 @@ cdef enum:
     MANY = 3
     FREE_MOST = 131072  # after a burst; trim_free_handles gives most of it back when the loop sleeps
     FREE_KEPT = 1024
+
+# asyncio's classes, for isinstance. Since Python 3.14 a handle of call_soon_threadsafe is one of a class of its own,
+# whose cancel() and cancelled() do not return to another thread while the callback runs.
+cdef object _asyncio_handle = events.Handle
+cdef object _asyncio_timer_handle = events.TimerHandle
+cdef object _asyncio_shared_handle = getattr(events, "_ThreadSafeHandle", None)
+cdef bint WAITS_FOR_SHARED = _asyncio_shared_handle is not None
+cdef object _one_ended = threading.Condition()
 
 # Free handles, linked through `next`. Only where UR_FREE_LISTS says so, and under the GIL.
 cdef PyObject *_free = NULL
@@ -67,6 +81,8 @@ cdef class Handle(Runnable):
             self.running = not self._cancelled
         if not self.running:
             return 0
+        if self.shared:
+            self.begin_shared()
         if ur_context_enter(self.cvars) < 0:
             result = NULL
         else:
@@ -75,13 +91,39 @@ cdef class Handle(Runnable):
             else:
                 result = PyObject_CallObject(self.callback, self.args[0])
             ur_context_exit(self.cvars)
-        self.running = False
+        if UR_FREE_THREADED:
+            with cython.critical_section(self):
+                self.running = False
+        else:
+            self.running = False
         if result is NULL:
             self.report(loop)
         else:
             Py_DECREF(<object> result)
+        if self.awaited:
+            self.tell_awaiting()
         if Py_REFCNT(self) > 1 and self.notes is NULL or self._cancelled:
             self.let_go()
+        return 0
+
+    cdef int begin_shared(self) except -1:
+        self.runner = PyThread_get_thread_ident()
+        return 0
+
+    cdef int tell_awaiting(self) except -1:
+        with _one_ended:
+            _one_ended.notify_all()
+        return 0
+
+    cdef int await_end(self) except -1:
+        """Another thread's question, while the callback runs: not answered before it has ended."""
+        if not self.shared or not self.running or self.runner == PyThread_get_thread_ident():
+            return 0
+        with _one_ended:
+            with cython.critical_section(self):
+                self.awaited = self.running
+            while self.running:
+                _one_ended.wait()
         return 0
 
     cdef object culprit(self):
@@ -157,6 +199,7 @@ cdef class Handle(Runnable):
 
     def cancel(self):
         """Not run, if it has not been yet; the callback and its arguments are dropped at once."""
+        self.await_end()
         with cython.critical_section(self):
             if not self._cancelled:
                 self._cancelled = True
@@ -164,6 +207,7 @@ cdef class Handle(Runnable):
                     self.let_go()
 
     def cancelled(self):
+        self.await_end()
         return self._cancelled
 
     def get_context(self):
@@ -171,6 +215,11 @@ cdef class Handle(Runnable):
 
     def _run(self):
         self.run(self._loop)
+
+    @property
+    def __class__(self):
+        """For isinstance: programs ask for asyncio's classes, whose layout is not ours to have."""
+        return _asyncio_shared_handle if self.shared else _asyncio_handle
 
     @property
     def _callback(self):
@@ -221,6 +270,10 @@ cdef class TimerHandle(Handle):
             Handle.cancel(self)
             if self.keeper is not NULL:
                 (<TimerKeeper> self.keeper).note_cancelled(self)
+
+    @property
+    def __class__(self):
+        return _asyncio_timer_handle
 
     def when(self):
         """The time, by the loop's clock, before which it does not run."""
@@ -347,8 +400,10 @@ cdef void _empty(PyObject *handle) noexcept:
     """Drop all references of a handle nobody refers to any more, and leave it as new."""
     cdef PyObject *cvars = (<Handle> handle).cvars
     cdef PyObject *notes = (<Handle> handle).notes
+    ur_clear_weakrefs(handle)
     (<Handle> handle).cvars = (<Handle> handle).notes = NULL
     (<Handle> handle)._cancelled = (<Handle> handle).repeats = False
+    (<Handle> handle).shared = (<Handle> handle).awaited = False
     if (<Handle> handle).callback is not NULL:
         _drop(handle)
     Py_XDECREF(cvars)

@@ -15,7 +15,7 @@ from asyncio.events import _get_running_loop as _running_loop
 
 from uringloop._core.engine cimport Engine
 from uringloop._core.handle cimport (
-    Handle, TimerHandle, make_handle, new_handle, new_timer_handle, trim_free_handles,
+    WAITS_FOR_SHARED, Handle, TimerHandle, make_handle, new_handle, new_timer_handle, trim_free_handles,
 )
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
@@ -384,6 +384,7 @@ cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t na
     if loop._debug:
         _watch_call(loop, args[0], "call_soon_threadsafe", False)
     handle = new_handle(args[0], args + 1, nargs - 1, _context_fast(args, nargs, kwnames, "call_soon_threadsafe"))
+    (<Handle> handle).shared = WAITS_FOR_SHARED
     result = steal(handle)
     if loop._debug:
         _watch_handle(loop, handle)
