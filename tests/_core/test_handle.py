@@ -134,7 +134,9 @@ def test_a_weak_reference_to_a_handle_ends_with_it(loop: Any, way: str) -> None:
         assert reference() is None and ended == [reference]
 
 
-since_3_14 = pytest.mark.skipif(not hasattr(asyncio.events, "_ThreadSafeHandle"), reason="asyncio does so since 3.14")
+since_3_14 = pytest.mark.skipif(
+    not hasattr(asyncio.events, "_ThreadSafeHandle"), reason="asyncio does so since 3.14"
+)
 
 
 @since_3_14

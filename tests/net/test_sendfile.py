@@ -65,7 +65,8 @@ def test_a_part_of_a_file_goes_to_a_socket(
             left.close()
             await sink.lost
             assert sink.received == part(offset, count) and sent == len(sink.received)
-            assert file.tell() == (offset + sent if sent else 0)
+            if sent:  # else some versions of asyncio leave it where it was, some at the offset
+                assert file.tell() == offset + sent
 
     run(main())
 

@@ -5,7 +5,8 @@ import os
 
 from libc.string cimport memset
 
-from uringloop._core.future_op cimport FutureOp, PHASE_OVER, PHASE_WAITING
+from uringloop._core.coroutine cimport PHASE_OVER, PHASE_WAITING
+from uringloop._core.future_op cimport FutureOp
 from uringloop._core.kernel cimport (
     ECANCELED, EINTR, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
     IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_OPENAT2, IORING_OP_READ,

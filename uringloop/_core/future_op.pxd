@@ -3,18 +3,12 @@ from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport Op
 
 
-cdef enum FuturePhase:
-    PHASE_NEW          # nobody has awaited it yet
-    PHASE_WAITING      # suspended: what awaits it has our future
-    PHASE_OVER         # returned, raised or closed
-
-
 cdef class FutureOp(Op):
     # The loop's thread only.
     cdef readonly Loop loop
     cdef object future         # what the awaiting task waits for, while suspended
     cdef int res               # of the last completion
-    cdef uint8_t phase         # FuturePhase
+    cdef uint8_t phase         # CoroutinePhase
     cdef bint done             # completed since it was last submitted
 
     cdef object first(self)
@@ -27,7 +21,3 @@ cdef class FutureOp(Op):
 
 cdef class ReadyOp(FutureOp):
     cdef uint32_t events       # POLLIN or POLLOUT
-
-
-# Returned by `first` and `again` for "submit me and resume me when I am done".
-cdef object WAIT

@@ -4,11 +4,13 @@
 # ReadyOp: one that waits until a descriptor is readable or writable, and then does its work itself: what has
 # arrived is taken only in the step that also returns it, so cancelling at any moment loses nothing.
 import os
-import warnings
 from asyncio import exceptions, futures
 
 from cpython.object cimport PyObject
 
+from uringloop._core.coroutine cimport (
+    PHASE_NEW, PHASE_OVER, PHASE_WAITING, WAIT, as_exception, never_awaited, return_value,
+)
 from uringloop._core.kernel cimport (
     EAGAIN, ECANCELED, IORING_OP_POLL_ADD, POLLIN, POLLOUT, c_poll, errno, io_uring_sqe, pollfd, uint32_t,
 )
@@ -19,33 +21,10 @@ cdef extern from "Python.h":
     object PyObject_Call(object callable, object args, object kwargs)
     PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
-    bint PyExceptionInstance_Check(object error)
-
-cdef extern from *:
-    """
-    /* What a coroutine returns, as its iterator does: an exception, in the shortest way. A tuple or an exception
-     * would be taken apart, and None need not be said at all. */
-    static int ur_return_value(PyObject *value) {
-        PyObject *stop;
-        if (!PyTuple_Check(value) && !PyExceptionInstance_Check(value)) {
-            PyErr_SetObject(PyExc_StopIteration, value);
-            return -1;
-        }
-        stop = PyObject_CallOneArg(PyExc_StopIteration, value);
-        if (stop != NULL) {
-            PyErr_SetObject(PyExc_StopIteration, stop);
-            Py_DECREF(stop);
-        }
-        return -1;
-    }
-    """
-    int return_value "ur_return_value"(object value) except -1
 
 cdef object _Future = futures.Future
 cdef tuple _NO_ARGUMENTS = ()
 cdef str _SET_RESULT = "set_result"
-cdef str _BLOCKING = "_asyncio_future_blocking"
-WAIT = object()
 
 
 cdef class FutureOp(Op):
@@ -53,7 +32,7 @@ cdef class FutureOp(Op):
 
     def __dealloc__(self):
         if self.phase == PHASE_NEW and self.loop is not None:
-            _never_awaited(type(self).__name__)
+            never_awaited(type(self).__name__)
 
     cdef object whose(self):
         return self.future
@@ -101,11 +80,7 @@ cdef class FutureOp(Op):
         if self.phase == PHASE_OVER:
             raise RuntimeError("cannot reuse already awaited coroutine")
         self.stop()
-        if value is None:
-            value = kind if PyExceptionInstance_Check(kind) else kind()
-        elif not PyExceptionInstance_Check(value):
-            value = kind(value)
-        raise value if traceback is None else value.with_traceback(traceback)
+        raise as_exception(kind, value, traceback)
 
     def close(self):
         self.stop()
@@ -216,13 +191,6 @@ cdef int forgive_settled(object future) except -1:
     except exceptions.InvalidStateError:
         pass
     return 0
-
-
-cdef void _never_awaited(str name) noexcept:
-    try:
-        warnings.warn(f"coroutine '{name}' was never awaited", RuntimeWarning, stacklevel=2)
-    except BaseException:
-        pass  # warnings are errors, and there is nobody to tell
 
 
 cdef class ReadyOp(FutureOp):

@@ -4,8 +4,8 @@ from typing import Any
 from uringloop._core.ready import Runnable
 
 class Handle(Runnable):
-    @property
-    def __class__(self) -> Any: ...
+    @property  # type: ignore[misc]  # for isinstance: asyncio's class
+    def __class__(self) -> type[Any]: ...
     _source_traceback: Any
     @property
     def _cancelled(self) -> bool: ...

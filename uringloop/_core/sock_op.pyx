@@ -1,10 +1,9 @@
 # SockOp: the sock_* coroutines on a socket the caller owns. Each tries its system call in the step that returns
 # the result, and waits for readiness in between: nothing is taken from the socket for a caller who is not there
 # to get it. Never keeps the socket's descriptor past its own end, never closes it.
-import inspect
 import os
 import socket
-from asyncio import base_events, coroutines
+from asyncio import base_events
 
 import _socket
 
@@ -13,7 +12,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.object cimport PyObject
 
 from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
-from uringloop._core.future_op cimport PHASE_NEW, WAIT, ReadyOp
+from uringloop._core.coroutine cimport PHASE_NEW, WAIT, returns_coroutine
+from uringloop._core.future_op cimport ReadyOp
 from uringloop._core.kernel cimport (
     EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_recv,
     c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint32_t,
@@ -400,10 +400,7 @@ def sock_accept(Loop self, sock):
 
 
 for method in (sock_recv, sock_recv_into, sock_recvfrom, sock_recvfrom_into, sock_sendall, sock_sendto, sock_accept):
-    # What they return is a coroutine, though not made by `async def`: say so to inspect and asyncio.
-    method._is_coroutine = coroutines._is_coroutine if hasattr(coroutines, "_is_coroutine") else None
-    if hasattr(inspect, "markcoroutinefunction"):
-        inspect.markcoroutinefunction(method)
+    returns_coroutine(method)
 del method
 
 ur_sock_recvs_install(<object> SockRecv)

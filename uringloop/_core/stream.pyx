@@ -15,7 +15,7 @@ from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
-from uringloop._core.stream_feed cimport can_feed, feed
+from uringloop._core.stream_feed cimport can_feed, feed, feed_bytes
 from uringloop._core.transport cimport Transport
 
 cdef extern from "<netinet/tcp.h>" nogil:
@@ -111,9 +111,19 @@ cdef class StreamTransport(Transport):
                 return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
         return self.held_arrived(PyBytes_FromStringAndSize(data, length))
 
+    cdef int _feed_whole(self, bytes data) except -1:
+        try:
+            return feed_bytes(self._protocol, data)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+
     cdef int held_arrived(self, bytes data) except -1:
         if self.buffered:
             return Transport.held_arrived(self, data)
+        if self.feeds:
+            return self._feed_whole(data)
         try:
             self.call("data_received", data)
         except (SystemExit, KeyboardInterrupt):
@@ -137,7 +147,7 @@ cdef class StreamTransport(Transport):
             _PyBytes_Resize(&data, got)
         received = <bytes> steal(data)
         if self.feeds:
-            self.data_arrived(PyBytes_AS_STRING(received), got)
+            self._feed_whole(received)
         else:
             self.held_arrived(received)
         return got

@@ -1,2 +1,3 @@
 cdef bint can_feed(object protocol) except -1
 cdef int feed(object protocol, const char *data, Py_ssize_t length) except -1
+cdef int feed_bytes(object protocol, bytes data) except -1

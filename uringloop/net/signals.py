@@ -6,18 +6,21 @@ and one that arrives just before the loop goes to sleep is not missed."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
 import threading
 import weakref
+from asyncio import coroutines
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uringloop._core.handle import Handle
     from uringloop.loop import EventLoop
+
+# The public name is deprecated since Python 3.14, this one exists since then; both also know asyncio's own marks.
+_is_coroutine_function = getattr(coroutines, "_iscoroutinefunction", None) or coroutines.iscoroutinefunction
 
 
 def _ignore(signum: int, frame: object) -> None:
@@ -35,7 +38,7 @@ class Signals:
         _living.add(self)
 
     def add(self, signum: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        if asyncio.iscoroutine(callback) or asyncio.iscoroutinefunction(callback):
+        if coroutines.iscoroutine(callback) or _is_coroutine_function(callback):
             raise TypeError("coroutines cannot be used with add_signal_handler()")
         self.check(signum)
         self._loop._check_closed()
