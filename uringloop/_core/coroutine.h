@@ -19,4 +19,12 @@ static inline int ur_return_value(PyObject *value) {
     return -1;
 }
 
+/* am_send is how a task and `await` resume a coroutine when the type has it: the result comes as a value, not as an
+ * exception with a traceback. Cython has no name for the slot. */
+typedef PySendResult (*ur_send_function)(PyObject *self, PyObject *value, PyObject **result);
+
+static inline void ur_set_send(PyObject *type, void *function) {
+    ((PyTypeObject *)type)->tp_as_async->am_send = (ur_send_function)function;
+}
+
 #endif

@@ -1,7 +1,10 @@
+from cpython.object cimport PyObject
+
 from uringloop._core.kernel cimport uint8_t
 
 cdef extern from "coroutine.h":
     int return_value "ur_return_value"(object value) except -1
+    void ur_set_send(object type, void *function)
 
 
 cdef enum CoroutinePhase:
@@ -25,6 +28,7 @@ cdef class Coroutine:
 # Returned by `first` and `again` for "I am suspended; resume me when my future is done".
 cdef object WAIT
 
+cdef int sent(object outcome, object future, PyObject **result) noexcept
 cdef object as_exception(object kind, object value, object traceback)
 cdef int resumed_early() except -1
 cdef int returns_coroutine(object function) except -1

@@ -5,10 +5,25 @@ import inspect
 import warnings
 from asyncio import coroutines
 
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
 cdef extern from "Python.h":
+    int PYGEN_RETURN, PYGEN_NEXT
     bint PyExceptionInstance_Check(object error)
 
 WAIT = object()
+
+
+cdef int sent(object outcome, object future, PyObject **result) noexcept:
+    """What am_send answers after a step."""
+    if outcome is WAIT:
+        Py_INCREF(future)
+        result[0] = <PyObject *> future
+        return PYGEN_NEXT
+    Py_INCREF(outcome)
+    result[0] = <PyObject *> outcome
+    return PYGEN_RETURN
 
 
 cdef object as_exception(object kind, object value, object traceback):
@@ -130,3 +145,13 @@ cdef class Coroutine:
     @property
     def __qualname__(self):
         return type(self).__qualname__
+
+
+cdef int _send(Coroutine self, object value, PyObject **result) except -1:
+    if value is not None and self.phase == PHASE_NEW:
+        raise TypeError("can't send non-None value to a just-started coroutine")
+    outcome = self.advance()
+    return sent(outcome, self.future, result)
+
+
+ur_set_send(Coroutine, <void *> _send)

@@ -9,7 +9,8 @@ from asyncio import exceptions, futures
 from cpython.object cimport PyObject
 
 from uringloop._core.coroutine cimport (
-    PHASE_NEW, PHASE_OVER, PHASE_WAITING, WAIT, as_exception, never_awaited, return_value,
+    PHASE_NEW, PHASE_OVER, PHASE_WAITING, WAIT, as_exception, never_awaited, return_value, sent,
+    ur_set_send,
 )
 from uringloop._core.kernel cimport (
     EAGAIN, ECANCELED, IORING_OP_POLL_ADD, POLLIN, POLLOUT, c_poll, errno, io_uring_sqe, pollfd, uint32_t,
@@ -191,6 +192,18 @@ cdef int forgive_settled(object future) except -1:
     except exceptions.InvalidStateError:
         pass
     return 0
+
+
+cdef int _send(FutureOp self, object value, PyObject **result) except -1:
+    if value is not None and self.phase == PHASE_NEW:
+        raise TypeError("can't send non-None value to a just-started coroutine")
+    outcome = self.advance()
+    if outcome is WAIT:
+        self.suspend()
+    return sent(outcome, self.future, result)
+
+
+ur_set_send(FutureOp, <void *> _send)
 
 
 cdef class ReadyOp(FutureOp):
