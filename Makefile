@@ -20,7 +20,8 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug stress bench compat check format docs dist clean
+.PHONY: help venv build debug demo test test-release test-debug stress bench performance compat integrations check format
+.PHONY: docs dist clean
 .NOTPARALLEL:
 
 help:  ## this list
@@ -58,6 +59,15 @@ bench: build  ## every loop that can be installed here, interleaved: ARGS=--help
 	@$(PYTHON) tools/venv.py $(venv) bench?
 	@$(release_run) -m benchmarks $(ARGS)
 
+performance: build  ## measures, and makes docs/performance.md and its pictures of it: ARGS=--full
+	@$(PYTHON) tools/venv.py $(venv) bench?
+	@$(release_run) -m benchmarks --json benchmarks/results/latest.json $(ARGS)
+	@$(release_run) -m benchmarks.page
+
+integrations: build  ## uvicorn, gunicorn, hypercorn, aiohttp, anyio and pytest's plugins, each run for real
+	@$(PYTHON) tools/venv.py $(venv) integrations
+	@$(release_run) -m pytest tests/integrations tests/examples $(ARGS)
+
 compat: build  ## CPython's own suite, the peers' suites, real applications
 	@$(PYTHON) tools/venv.py $(venv) compat
 	@$(release_run) -m compat $(ARGS)
@@ -69,6 +79,7 @@ check: build  ## style, types, stubs, news fragments, layers and sizes
 	try $(venv)/bin/ruff check; \
 	try $(venv)/bin/ruff format --check; \
 	try $(venv)/bin/mypy; \
+	try $(venv)/bin/mypy examples; \
 	try $(python) tools/stubtest.py; \
 	try $(venv)/bin/towncrier build --draft --version next > /dev/null; \
 	try $(python) -m pytest -q tests/meta; \
@@ -79,8 +90,11 @@ format: venv  ## lets ruff rewrite what it can
 	$(venv)/bin/ruff check --fix-only
 	$(venv)/bin/ruff format
 
-docs: build  ## the pages: links, commands and code blocks are right
+docs: build  ## the documentation as a site in site/; links, commands and code blocks are right
+	@$(PYTHON) tools/venv.py $(venv) docs
 	@$(release_run) -m pytest -q tests/meta/test_docs.py
+	@NO_MKDOCS_2_WARNING=1 $(release_run) -m mkdocs build --quiet --strict
+	@echo "made site/index.html"
 
 dist: venv  ## a source distribution, and a wheel made from it and tried in an environment of its own
 	@$(PYTHON) tools/venv.py $(venv) dev
@@ -90,5 +104,5 @@ dist: venv  ## a source distribution, and a wheel made from it and tried in an e
 	@cd build && env -u PYTHONPATH dist-$(tag)/bin/python -P ../tools/wheel_test.py
 
 clean:  ## removes builds and environments
-	rm -rf build dist *.egg-info .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site *.egg-info .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find uringloop tests -name '*.so' -delete -o -name __pycache__ -prune -exec rm -rf {} +

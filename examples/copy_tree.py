@@ -28,4 +28,4 @@ async def copy_tree(source: str, target: str, at_a_time: int = 32) -> int:
 
 
 if __name__ == "__main__":
-    print(uringloop.run(copy_tree(*sys.argv[1:3])), "files copied")
+    print(uringloop.run(copy_tree(sys.argv[1], sys.argv[2])), "files copied")

@@ -19,7 +19,7 @@ CORE = """
 # The rooms of the package, lowest first: modules, and folders as a whole.
 ROOMS = """
     version errors _core inspect net files loop policy runner ops aiofiles_compat sync scheduler commands
-    __init__ __main__
+    workers pytest_plugin __init__ __main__
 """.split()
 
 IMPORT = re.compile(
