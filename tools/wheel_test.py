@@ -1,7 +1,12 @@
-"""Run where a wheel is installed: the loop starts, sleeps, calls a thread, is woken by a socket."""
+"""Run where a wheel is installed: the loop starts, sleeps, calls a thread, is woken by a socket; what the package
+offers to others is found."""
 
 import asyncio
 import socket
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
 
 import uringloop
 
@@ -24,5 +29,14 @@ async def main() -> None:
     print(f"works: {loop!r}")
 
 
+def others() -> None:
+    """The command, and the plugin of pytest, by the names they are installed under."""
+    said = subprocess.check_output([Path(sys.executable).with_name("uringloop"), "--version"], text=True)
+    assert said == f"uringloop {uringloop.__version__}\n", said
+    (plugin,) = metadata.entry_points(group="pytest11", name="uringloop")
+    assert hasattr(plugin.load(), "pytest_addoption")
+
+
 if __name__ == "__main__":
     uringloop.run(main())
+    others()
