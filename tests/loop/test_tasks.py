@@ -38,6 +38,26 @@ def test_unnamed_tasks_have_names_that_differ(loop: Loop) -> None:
         loop.run_until_complete(task)
 
 
+def test_tasks_and_futures_are_of_the_classes_found_in_asyncio(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OurTask(asyncio.Task[Any]):
+        pass
+
+    class OurFuture(asyncio.Future[Any]):
+        pass
+
+    async def main() -> str:
+        assert type(asyncio.current_task()) is OurTask
+        assert type(loop.create_future()) is OurFuture
+        await asyncio.sleep(0.001)
+        return await loop.create_task(answer())
+
+    monkeypatch.setattr(asyncio.tasks, "Task", OurTask)
+    monkeypatch.setattr(asyncio.futures, "Future", OurFuture)
+    assert loop.run_until_complete(main()) == "default"
+
+
 def test_what_is_no_coroutine_is_no_task(loop: Loop) -> None:
     with pytest.raises(TypeError, match="a coroutine was expected"):
         loop.create_task(42)  # type: ignore[arg-type]

@@ -71,6 +71,21 @@ def test_a_part_of_a_file_goes_to_a_socket(
     run(main())
 
 
+@pytest.mark.parametrize("fallback", [True, False])
+def test_the_file_is_where_sending_ended_though_nothing_was_left_to_send(
+    loop: asyncio.AbstractEventLoop, run: Any, file: Any, fallback: bool
+) -> None:
+    async def main() -> None:
+        left, right = socket.socketpair()
+        with left, right:
+            left.setblocking(False)
+            file.seek(123)
+            assert await loop.sock_sendfile(left, file, len(DATA), fallback=fallback) == 0
+            assert file.tell() == len(DATA)
+
+    run(main())
+
+
 @pytest.mark.contract
 @PARTS
 def test_a_part_of_a_file_goes_through_a_transport(

@@ -10,8 +10,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_XINCREF
 
-from asyncio import base_events, format_helpers, futures, tasks
-from asyncio.events import _get_running_loop as _running_loop
+from asyncio import base_events, events, format_helpers, futures, tasks
 
 from uringloop._core.engine cimport Engine
 from uringloop._core.handle cimport (
@@ -45,8 +44,9 @@ cdef extern from *:
 cdef extern from "<math.h>" nogil:
     double ceil(double)
 
-cdef object _Task = tasks.Task
-cdef object _Future = futures.Future
+# Looked up at each call, as asyncio does: programs put classes of their own there.
+cdef dict _tasks = tasks.__dict__
+cdef dict _futures = futures.__dict__
 cdef tuple _LOOP = ("loop",)
 cdef tuple _NO_ARGUMENTS = ()
 cdef str _CONTEXT = "context"
@@ -249,7 +249,7 @@ cdef class Loop:
     def _check_running(self):
         if self.runner:
             raise RuntimeError("This event loop is already running")
-        if _running_loop() is not None:
+        if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
 
     def _check_thread(self):
@@ -444,17 +444,17 @@ cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, Py
     arguments = (<Loop> self).future_arguments
     if arguments is None:  # the loop is garbage being taken apart, and a finaliser asks
         arguments = {"loop": <object> self}
-    return PyObject_Call(_Future, _NO_ARGUMENTS, arguments)
+    return PyObject_Call(_futures["Future"], _NO_ARGUMENTS, arguments)
 
 
 cdef object _create_task(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    """A task of asyncio's own compiled class, without BaseEventLoop's Python frame in between."""
+    """A task of the class that asyncio has for them, without BaseEventLoop's Python frame in between."""
     cdef Loop loop = <Loop> self
     cdef PyObject *stack[3]
     if nargs == 1 and kwnames is NULL and loop._task_factory is None and not loop._closed:
         stack[1] = args[0]
         stack[2] = self
-        return PyObject_Vectorcall(_Task, &stack[1], 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
+        return PyObject_Vectorcall(_tasks["Task"], &stack[1], 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
     names = () if kwnames is NULL else <tuple> kwnames
     given = {name: <object> args[nargs + i] for i, name in enumerate(names)}
     positional = [<object> args[i] for i in range(nargs)]

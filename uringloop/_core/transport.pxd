@@ -18,6 +18,7 @@ cdef class Transport:
     cdef bytes peer                    # raw address of the peer, b"" where there is none
     cdef bytes local                   # our own raw address, once the descriptor is closed
     cdef object __weakref__
+    cdef dict __dict__                 # what programs hang on it; NULL until one does
     cdef bint closing                  # close() or abort() was called, or the connection failed
     cdef long lost                     # > 0: connection_lost is scheduled or done; counts writes after that
     cdef bint told                     # connection_lost was called

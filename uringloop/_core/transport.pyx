@@ -9,7 +9,7 @@ from asyncio import format_helpers, transports, trsock
 from asyncio.log import logger
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.string cimport memcpy, memset
 
 from uringloop._core.address cimport address_from_raw
@@ -35,6 +35,28 @@ cdef extern from *:
     int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
     object checked "ur_checked"(PyObject *)  # a new reference, or what was raised
 
+cdef extern from *:
+    """
+    static inline void ur_drop_attributes(PyObject *self) {
+        PyObject **attributes = (PyObject **)((char *)self + Py_TYPE(self)->tp_dictoffset);
+        Py_CLEAR(*attributes);
+    }
+    /* Cython's tp_clear leaves None where the interpreter expects a dict or nothing. */
+    static inquiry ur_clear_fields;
+    static int ur_clear(PyObject *self) {
+        ur_drop_attributes(self);
+        ur_clear_fields(self);
+        ur_drop_attributes(self);
+        return 0;
+    }
+    static void ur_mend_clear(void *type) {
+        ur_clear_fields = ((PyTypeObject *)type)->tp_clear;
+        ((PyTypeObject *)type)->tp_clear = ur_clear;
+    }
+    """
+    void ur_drop_attributes(object self)
+    void ur_mend_clear(void *type)
+
 # From 3.13 a server keeps a set of its transports, before that a count.
 cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
 
@@ -59,6 +81,7 @@ cdef object _address(bytes kept):
 
 cdef class Transport:
     def __cinit__(self):
+        ur_drop_attributes(self)  # Cython has just made them: the interpreter does when they are first needed
         self.fd = -1
         self.high = 64 * 1024
         self.low = 16 * 1024
@@ -380,3 +403,6 @@ cdef class Transport:
     cdef bint idle(self) noexcept:
         """Is no operation of this transport in the kernel?"""
         return True
+
+
+ur_mend_clear(<PyTypeObject *> Transport)

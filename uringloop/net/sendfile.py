@@ -54,8 +54,7 @@ async def sock_sendfile_native(
             waited = True
         return sent
     finally:
-        if sent > 0:
-            os.lseek(source, offset + sent, os.SEEK_SET)
+        os.lseek(source, offset + sent, os.SEEK_SET)
 
 
 def _failure(error: OSError, sent: int, waited: bool) -> Exception:
