@@ -28,4 +28,6 @@ async def copy_tree(source: str, target: str, at_a_time: int = 32) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     print(uringloop.run(copy_tree(sys.argv[1], sys.argv[2])), "files copied")

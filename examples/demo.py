@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import json
 import os
+import shlex
 import socket
 import statistics
 import subprocess
@@ -125,7 +126,11 @@ def start(name: str) -> Server | str:
         command = [sys.executable, __file__, "--serve", name]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert process.stdout is not None
-        line = process.stdout.readline()
+        try:
+            line = process.stdout.readline()
+        except KeyboardInterrupt:
+            process.kill()
+            raise
         errors.seek(0)
         said = errors.read().strip()
         if line:
@@ -138,20 +143,15 @@ def start(name: str) -> Server | str:
 
 def compile_load(folder: Path) -> Path:
     load = folder / "demo_load"
-    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", load, HERE / "demo_load.c"], check=True)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    subprocess.run([*compiler, "-O2", "-o", load, HERE / "demo_load.c"], check=True)
     return load
 
 
 def measure(load: Path, server: Server, kind: str, options: argparse.Namespace, seconds: float) -> Round:
     before = server.cpu_seconds()
     command = [load, server.ports[kind], options.connections, options.size, seconds]
-    run = subprocess.run(
-        list(map(str, command)),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        preexec_fn=lambda: os.sched_setaffinity(0, CPUS[-1:]),
-    )
+    run = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True)
     requests, measured, median, slow = run.stdout.split()
     rate = int(requests) / float(measured)
     # the warm-up used CPU too, at the same rate
@@ -183,6 +183,7 @@ def compare(servers: list[Server], options: argparse.Namespace) -> None:
     seconds = max(0.1, share / rounds - 0.25)
     with tempfile.TemporaryDirectory() as folder:
         load = compile_load(Path(folder))
+        os.sched_setaffinity(0, CPUS[-1:])  # which the load inherits
         for kind, title in KINDS.items():
             serving = [server for server in servers if isinstance(server.ports[kind], int)]
             results: dict[str, list[Round]] = {server.name: [] for server in serving}
@@ -210,25 +211,32 @@ def main() -> int:
     parser.add_argument("--loops", default="asyncio,uvloop,uringloop")
     parser.add_argument("--serve", metavar="LOOP", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.seconds <= 0 or options.connections < 1 or options.size < 1:
+        parser.error("seconds, connections and size are more than nothing")
     if options.serve:
         run_server(options.serve)
         return 0
 
-    print(f"Python {sys.version.split()[0]}, Linux {os.uname().release}, {len(CPUS)} CPUs\n")
-    started = {name: start(name) for name in options.loops.split(",")}
-    servers = [server for server in started.values() if isinstance(server, Server)]
+    print(f"Python {sys.version.split()[0]}, Linux {os.uname().release}, {len(CPUS)} CPUs\n", flush=True)
+    started: dict[str, Server | str] = {}
     try:
-        for name, reason in started.items():
-            if isinstance(reason, str):
-                print(f"{name} is not compared, its server did not start: {reason}\n")
+        for name in options.loops.split(","):
+            started[name] = server = start(name)
+            if isinstance(server, str):
+                print(f"{name} is not compared, its server did not start: {server}\n")
+        servers = [server for server in started.values() if isinstance(server, Server)]
         if servers:
             compare(servers, options)
     finally:
-        for server in servers:
-            server.process.kill()
-            server.process.wait()
-    return 1 if isinstance(started.get("uringloop"), str) else 0
+        for server in started.values():
+            if isinstance(server, Server):
+                server.process.kill()
+                server.process.wait()
+    return 1 if not servers or isinstance(started.get("uringloop"), str) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("\ninterrupted")

@@ -27,4 +27,6 @@ async def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     uringloop.run(main(sys.argv[1]))

@@ -33,4 +33,6 @@ async def grep(word: str, folder: str, at_a_time: int = 64) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     uringloop.run(grep(sys.argv[1], sys.argv[2]))

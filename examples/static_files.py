@@ -37,6 +37,8 @@ async def main(folder: str, port: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     try:
         uringloop.run(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0))
     except KeyboardInterrupt:

@@ -32,4 +32,7 @@ def by_install() -> None:
 WAYS = {"run": by_run, "runner": by_runner, "policy": by_policy, "install": by_install}
 
 if __name__ == "__main__":
-    WAYS[sys.argv[1] if len(sys.argv) > 1 else "run"]()
+    way = sys.argv[1] if len(sys.argv) > 1 else "run"
+    if way not in WAYS:
+        sys.exit(f"the ways are {', '.join(WAYS)}")
+    WAYS[way]()

@@ -28,6 +28,8 @@ async def main(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     try:
         uringloop.run(main(sys.argv[1:]))
     except KeyboardInterrupt:
