@@ -26,6 +26,11 @@ static inline void *ur_load_ptr(void *const *p) { return __atomic_load_n(p, __AT
 static inline void ur_store_ptr(void **p, void *v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 static inline int ur_load_int(const int *p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
 static inline void ur_store_int(int *p, int v) { __atomic_store_n(p, v, __ATOMIC_SEQ_CST); }
+/* One writer under a guard, a reader without: a plain load and store on most machines, and no race. */
+static inline int ur_load_flag(const int *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+static inline void ur_store_flag(int *p, int v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+static inline unsigned long ur_load_ulong(const unsigned long *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+static inline void ur_store_ulong(unsigned long *p, unsigned long v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 static inline void ur_add_long(long *p, long v) { __atomic_add_fetch(p, v, __ATOMIC_RELAXED); }
 static inline long ur_load_long(const long *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 

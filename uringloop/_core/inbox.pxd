@@ -6,9 +6,10 @@ from uringloop._core.ready cimport ReadyQueue, Runnable
 cdef class Inbox:
     cdef ur_guard guard
     # Under the guard:
-    cdef ReadyQueue waiting      # what other threads handed in; read without the guard only to see if it is empty
+    cdef ReadyQueue waiting      # what other threads handed in
+    cdef int filled              # there is something; read by the loop's thread without the guard
     cdef bint closed
-    cdef bint asleep             # the loop is in, or about to enter, the kernel to wait
+    cdef int asleep              # the loop is in, or about to enter, the kernel to wait; a hint without the guard
     cdef bint wake_pending       # one wake was written since it fell asleep: no second is needed
     cdef Engine engine
 

@@ -2,7 +2,7 @@
 # loop at most once a sleep, and only when it sleeps. A push that did not raise will run: the loop says that
 # it falls asleep under the same guard under which pushes look, and looks at the inbox once more.
 from uringloop._core.engine cimport Engine
-from uringloop._core.kernel cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
+from uringloop._core.kernel cimport ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_store_flag
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_push
 
 
@@ -30,6 +30,7 @@ cdef class Inbox:
             ur_guard_unlock(&self.guard)
             return False
         ready_push(self.waiting, node)
+        ur_store_flag(&self.filled, True)
         self.wake()
         ur_guard_unlock(&self.guard)
         return True
@@ -41,6 +42,7 @@ cdef class Inbox:
             ur_guard_unlock(&self.guard)
             return False
         self.waiting.append(nodes)
+        ur_store_flag(&self.filled, self.waiting.count != 0)
         self.wake()
         ur_guard_unlock(&self.guard)
         return True
@@ -55,6 +57,7 @@ cdef class Inbox:
         """The loop's thread: move all that was handed in behind what is ready."""
         ur_guard_lock(&self.guard)
         ready.append(self.waiting)
+        ur_store_flag(&self.filled, False)
         ur_guard_unlock(&self.guard)
 
     cdef bint fall_asleep(self) noexcept:
@@ -62,13 +65,14 @@ cdef class Inbox:
         cdef bint empty
         ur_guard_lock(&self.guard)
         empty = self.waiting.count == 0
-        self.asleep = empty
+        ur_store_flag(&self.asleep, empty)
         ur_guard_unlock(&self.guard)
         return empty
 
     cdef void woke_up(self) noexcept:
         ur_guard_lock(&self.guard)
-        self.asleep = self.wake_pending = False
+        ur_store_flag(&self.asleep, False)
+        self.wake_pending = False
         ur_guard_unlock(&self.guard)
 
     cdef void close(self) noexcept:

@@ -1,6 +1,6 @@
 from uringloop._core.engine cimport Engine
 from uringloop._core.inbox cimport Inbox
-from uringloop._core.kernel cimport int64_t
+from uringloop._core.kernel cimport ur_load_ulong, int64_t
 from uringloop._core.ready cimport ReadyQueue, Runnable
 from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
@@ -34,3 +34,12 @@ cdef class Loop:
     cdef int run_batch_watched(self) except -1
     cdef int run_debugged(self, Runnable node) except -1
     cdef int check(self) except -1
+
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept nogil
+
+
+cdef inline bint runs_here(Loop loop) noexcept:
+    """Is this the thread that runs the loop? From any thread."""
+    return ur_load_ulong(&loop.runner) == PyThread_get_thread_ident()

@@ -18,8 +18,8 @@ from uringloop._core.handle cimport (
 )
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
-    INT64_MAX, INT64_MIN, UR_FREE_THREADED, ur_add_fast_method, ur_guard_lock, ur_guard_unlock, ur_load_int, ur_now_ns,
-    ur_store_int,
+    INT64_MAX, INT64_MIN, UR_FREE_THREADED, ur_add_fast_method, ur_guard_lock, ur_guard_unlock, ur_load_flag,
+    ur_load_int, ur_load_ulong, ur_now_ns, ur_store_int, ur_store_ulong,
 )
 from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
@@ -68,7 +68,7 @@ cdef class Loop:
     def _run_until_stopped(self):
         """Turn until stop() was called; then the turn it was called in is finished."""
         self.engine.attach()
-        self.runner = PyThread_get_thread_ident()
+        ur_store_ulong(&self.runner, PyThread_get_thread_ident())
         try:
             while True:
                 self.turn()
@@ -79,7 +79,7 @@ cdef class Loop:
             if self.engine.has_work():
                 self.engine.poll()
         finally:
-            self.runner = 0
+            ur_store_ulong(&self.runner, 0)
 
     def _run_once(self):
         self.engine.attach()
@@ -99,7 +99,7 @@ cdef class Loop:
             self.engine.reap()
         elif self.turns & 63 == 0:
             PyErr_CheckSignals()  # a chain of compiled callbacks gives the interpreter no other occasion
-        if self.inbox.waiting.head is not NULL:
+        if ur_load_flag(&self.inbox.filled):
             self.inbox.take(self.ready)
         if self.timers.count:
             self.timers.take_due(ur_now_ns(), self.ready)
@@ -131,7 +131,7 @@ cdef class Loop:
             self.inbox.woke_up()
             if self.watching:
                 self.watch.wakes()
-        self.spinner.awake(since, self.inbox.waiting.head is not NULL)
+        self.spinner.awake(since, ur_load_flag(&self.inbox.filled))
         return self.engine.reap()
 
     cdef int run_batch(self) except -1:
@@ -231,7 +231,7 @@ cdef class Loop:
         self._stopping = True
 
     def is_running(self):
-        return self.runner != 0
+        return ur_load_ulong(&self.runner) != 0
 
     def is_closed(self):
         return self._closed
@@ -247,22 +247,22 @@ cdef class Loop:
         self.check()
 
     def _check_running(self):
-        if self.runner:
+        if ur_load_ulong(&self.runner):
             raise RuntimeError("This event loop is already running")
         if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
 
     def _check_thread(self):
-        if self.runner and self.runner != PyThread_get_thread_ident():
+        if ur_load_ulong(&self.runner) and not runs_here(self):
             raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
 
     @property
     def _thread_id(self):
-        return self.runner or None
+        return ur_load_ulong(&self.runner) or None
 
     @_thread_id.setter
     def _thread_id(self, value):
-        self.runner = value or 0
+        ur_store_ulong(&self.runner, value or 0)
 
     def _make_handle(self, callback, tuple args):
         """A handle nobody queued yet, to be run any number of times."""
@@ -366,7 +366,7 @@ cdef object _call_soon(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObje
     handle = new_handle(args[0], args + 1, nargs - 1, _context_fast(args, nargs, kwnames, "call_soon"))
     if loop._debug:
         _watch_handle(loop, handle)
-    if loop.inbox.waiting.head is not NULL:
+    if ur_load_flag(&loop.inbox.filled):
         # Another thread was first: what it handed in before runs before.
         loop.inbox.take(loop.ready)
     Py_XINCREF(handle)
@@ -389,7 +389,7 @@ cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t na
     if loop._debug:
         _watch_handle(loop, handle)
     # On the loop's own thread, a signal handler's too, it joins what call_soon queued, in order.
-    if loop.runner == PyThread_get_thread_ident():
+    if runs_here(loop):
         Py_XINCREF(handle)
         ready_push_owned(loop.ready, handle)
     else:

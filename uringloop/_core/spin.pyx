@@ -5,7 +5,7 @@
 from uringloop._core.engine cimport Engine
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
-    UR_FREE_THREADED, int64_t, ur_cpu_relax, ur_load_int, ur_load_ptr, ur_now_ns, ur_store_int,
+    UR_FREE_THREADED, int64_t, ur_cpu_relax, ur_load_flag, ur_load_int, ur_now_ns, ur_store_int,
 )
 
 cdef extern from "<sched.h>" nogil:
@@ -39,7 +39,6 @@ cdef class Spinner:
     cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1:
         """Look until there is something, or the window or the deadline is over. True: there is something."""
         cdef int64_t end = min(ur_now_ns() + self.window(), deadline_ns)
-        cdef void **handed_in = <void **> &inbox.waiting.head
         cdef bint io = False, woken = False
         cdef int i
         self.spins += 1
@@ -47,7 +46,7 @@ cdef class Spinner:
         with nogil:
             while not (io or woken):
                 for i in range(16):
-                    woken = ur_load_ptr(handed_in) != NULL
+                    woken = ur_load_flag(&inbox.filled)
                     io = engine.peek()
                     if io or woken:
                         break

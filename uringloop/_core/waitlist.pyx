@@ -19,11 +19,10 @@ from uringloop._core.finished cimport finished, thrown, ur_set_iternext, ur_stop
 from uringloop._core.kernel cimport (
     ur_add_fast_method, ur_get_traverse, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_set_traverse,
 )
-from uringloop._core.loop cimport Loop
+from uringloop._core.loop cimport Loop, runs_here
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_push, ready_push_owned
 
 cdef extern from "Python.h":
-    unsigned long PyThread_get_thread_ident() noexcept nogil
     PyObject *PyObject_CallOneArg(PyObject *callable, PyObject *arg) noexcept
 
 cdef extern from *:
@@ -75,7 +74,7 @@ cdef class Waiter(Runnable):
         cdef Loop loop
         if self.ours:
             loop = <Loop> self._loop
-            if loop.runner == PyThread_get_thread_ident():
+            if runs_here(loop):
                 ready_push(loop.ready, self)
                 return True
             return loop.inbox.offer(self)
@@ -422,7 +421,7 @@ cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
         waiter.next = NULL
         if error is not None:
             waiter.error = error
-        if not waiter.ours or (<Loop> waiter._loop).runner == PyThread_get_thread_ident():
+        if not waiter.ours or runs_here(<Loop> waiter._loop):
             again += not deliver(node)
             continue
         # All that wait on this loop go together; the others stay, in order.

@@ -11,10 +11,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from uringloop._core.file_op cimport OpOwner
-from uringloop._core.loop cimport Loop
+from uringloop._core.loop cimport Loop, runs_here
 
 cdef extern from "Python.h":
-    unsigned long PyThread_get_thread_ident() noexcept nogil
     int PyIter_Send(object iterator, object value, PyObject **result) except -1
     bint PyExceptionInstance_Check(object error)
 
@@ -191,7 +190,7 @@ cdef int call_send(object self, object value, PyObject **result) except -1:
         raise RuntimeError("cannot reuse already awaited coroutine")
     callee = call.callee
     try:
-        if callee.loop is None or callee.loop.runner != PyThread_get_thread_ident():
+        if callee.loop is None or not runs_here(callee.loop):
             callee.bind()
         if call.state == CALL_NEW and callee.spent():
             call.state = CALL_PAUSED

@@ -21,9 +21,9 @@ cdef class Intake(Runnable):
     cdef readonly object running   # the context's thread: the jobs whose tasks it runs
     cdef tuple peers               # set once, before the first job: the intakes to take over from; () without stealing
     cdef ur_guard guard
-    # Under the guard; the count is read without it too, as a hint:
+    # Under the guard:
     cdef ReadyQueue waiting        # not started, and any context may
-    cdef bint called               # it is in the loop's inbox or ready queue, and will run
+    cdef int called                # it is in the loop's inbox or ready queue, and will run; a hint without the guard
     cdef readonly bint closed      # nothing is taken any more
     cdef object cause              # written before: None, or what jobs that were taken and did not start fail with
     # The context's thread:

@@ -9,16 +9,14 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
 from uringloop._core.kernel cimport (
-    int64_t, ur_add_long, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_long, ur_now_ns,
+    int64_t, ur_add_long, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_long, ur_now_ns,
+    ur_store_flag,
 )
-from uringloop._core.loop cimport Loop
+from uringloop._core.loop cimport Loop, runs_here
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
 from uringloop.scheduler.outcome cimport (
     OUTCOME_CANCELLED, OUTCOME_DONE, OUTCOME_FAILED, OUTCOME_RUNNING, Outcome,
 )
-
-cdef extern from "Python.h":
-    unsigned long PyThread_get_thread_ident() noexcept nogil
 
 cdef enum:
     MOST_AT_ONCE = 64
@@ -108,7 +106,7 @@ cdef class Intake(Runnable):
         if taken and not pinned:
             ready_push(self.waiting, start)
             call = not self.called
-            self.called = True
+            ur_store_flag(&self.called, True)
         ur_guard_unlock(&self.guard)
         if taken and pinned:
             taken = self.hand(start)
@@ -129,7 +127,7 @@ cdef class Intake(Runnable):
 
     cdef bint hand(self, Runnable node) except -1:
         cdef Loop loop = self.loop
-        if loop.runner == PyThread_get_thread_ident():
+        if runs_here(loop):
             ready_push(loop.ready, node)
             return True
         return loop.inbox.offer(node)
@@ -139,12 +137,12 @@ cdef class Intake(Runnable):
         cdef Intake peer
         cdef bint call
         for peer in self.peers:
-            if peer is self or not peer.loop.inbox.asleep or peer.called:
+            if peer is self or not ur_load_flag(&peer.loop.inbox.asleep) or ur_load_flag(&peer.called):
                 continue
             ur_guard_lock(&peer.guard)
             call = not peer.called and not peer.closed
             if call:
-                peer.called = True
+                ur_store_flag(&peer.called, True)
             ur_guard_unlock(&peer.guard)
             if call:
                 peer.call()
@@ -188,7 +186,7 @@ cdef class Intake(Runnable):
             ready_push_owned(batch, ready_pop(self.waiting))
         again = batch.count != 0
         if not again:
-            self.called = False
+            ur_store_flag(&self.called, False)
         ur_guard_unlock(&self.guard)
         if batch.count:
             ur_add_long(&self.handed, -batch.count)
@@ -200,10 +198,16 @@ cdef class Intake(Runnable):
         """Half of what waits where most waits."""
         cdef ReadyQueue batch = ReadyQueue()
         cdef Intake peer, victim = None
+        cdef Py_ssize_t count, longest = 0
         cdef bint call
         for peer in self.peers:
-            if peer is not self and peer.waiting.count > (0 if victim is None else victim.waiting.count):
-                victim = peer
+            if peer is self:
+                continue
+            ur_guard_lock(&peer.guard)
+            count = peer.waiting.count
+            ur_guard_unlock(&peer.guard)
+            if count > longest:
+                victim, longest = peer, count
         if victim is None:
             return batch
         ur_guard_lock(&victim.guard)
@@ -217,7 +221,7 @@ cdef class Intake(Runnable):
         self.stolen += batch.count
         ur_guard_lock(&self.guard)
         call = not self.called
-        self.called = True
+        ur_store_flag(&self.called, True)
         ur_guard_unlock(&self.guard)
         if call:
             ready_push(self.loop.ready, self)  # for more of it
