@@ -20,7 +20,7 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug stress bench performance compat integrations check format
+.PHONY: help venv build debug demo test test-release test-debug switches stress bench performance compat integrations check format
 .PHONY: docs dist clean
 .NOTPARALLEL:
 
@@ -49,6 +49,12 @@ test-release: build
 test-debug: debug
 	@echo "== $(tag), debug build"
 	@$(debug_run) $(pytest)
+
+switches: build  ## the test suite on io_uring with each probed kernel feature turned off, one after the other
+	@failed=; for name in $$($(release_run) -c "from uringloop._core.probe import offered; print(*offered())"); do \
+		echo "== $(tag), without $$name"; \
+		URINGLOOP_DISABLE=$$name URINGLOOP_TEST_ENGINES=uring $(release_run) -m pytest -q $(ARGS) || failed="$$failed $$name"; \
+	done; test -z "$$failed" || { echo "failed without:$$failed"; exit 1; }
 
 stress: build debug  ## the long tests, on both builds, and all tests on the fake engine with another seed
 	@$(release_run) -m pytest -m stress --timeout=1800 $(ARGS) || test $$? -eq 5
