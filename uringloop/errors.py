@@ -11,6 +11,14 @@ class UringUnavailableWarning(RuntimeWarning):
     """io_uring is refused here: loops use epoll instead. Said once a process, with the cause and the remedy."""
 
 
+class InspectorWarning(RuntimeWarning):
+    """URINGLOOP_INSPECT asked for an inspector, and there is none. The message says why."""
+
+
+class InspectionFailed(RuntimeError):
+    """A process can't be looked at. The message says why in a line."""
+
+
 class SchedulerFull(RuntimeError):
     """As many jobs as the scheduler's max_pending are pending. `submit_async` waits instead."""
 

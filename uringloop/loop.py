@@ -30,6 +30,7 @@ from uringloop._core.sock_op import (
 from uringloop._core.stream import make_stream_transport
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
+from uringloop.inspect.looking import made
 from uringloop.inspect.operations import Operation, operations
 from uringloop.inspect.statistics import Statistics, statistics
 from uringloop.net import unix_sockets
@@ -101,6 +102,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._readers = Readers(self)
         self._signals = Signals(self)
         self._closed = False
+        self._number = made(self)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed() else "running" if self.is_running() else "stopped"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import uringloop
 from uringloop._core.watch import OPERATIONS, SAMPLES, TIMES, Watch, name_of
 
 ALL = TIMES | OPERATIONS | SAMPLES
@@ -59,6 +60,26 @@ def test_the_slowest_callbacks_are_named(watched: Any) -> None:
     watched.run_until_complete(task)
     found = [(last_part(name), detail) for _, _, name, detail in watched.watch.slowest_callbacks()]
     assert ("coroutine", "the task") in found
+
+
+def test_a_task_that_a_lock_wakes_is_named(watched: Any) -> None:
+    lock = uringloop.Lock()
+
+    async def contend() -> None:
+        async with lock:
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with lock:
+            task = watched.create_task(contend(), name="contender")
+            await asyncio.sleep(0)
+            watched.watch.start_trace(100)
+        await task
+
+    watched.run_until_complete(main())
+    found, _ = watched.watch.take_trace()
+    steps = [kind for kind, *_, name, detail in found if detail == "contender"]
+    assert steps == ["callback", "callback"]  # the lock's, and the sleep's
 
 
 def test_only_the_slowest_are_kept_the_slowest_first(watched: Any) -> None:

@@ -108,6 +108,9 @@ cdef class Waiter(Runnable):
             loop.call_exception_handler({"message": f"Exception when waking {self!r}", "exception": error})
         return 0
 
+    cdef object culprit(self):
+        return None if self.callback is None else getattr(self.callback, "__self__", self.callback)
+
     cdef void dropped(self) noexcept:
         if self.abandon():
             self.line.give_back()

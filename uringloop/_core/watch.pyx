@@ -5,6 +5,7 @@
 #
 # Who reads is another thread as a rule, and must get an answer although the loop is stuck: nothing here waits for the
 # loop. What is more than one word is written and read under the guard, and meanwhile nothing of Python runs.
+cimport cython
 from asyncio.log import logger
 
 from cpython.object cimport PyObject
@@ -13,7 +14,8 @@ from libc.stdlib cimport calloc, free
 
 from uringloop._core.handle cimport Handle
 from uringloop._core.kernel cimport (
-    INT64_MAX, uintptr_t, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_int, ur_now_ns, ur_store_int,
+    INT64_MAX, UR_FREE_THREADED, uintptr_t, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_int, ur_now_ns,
+    ur_store_int,
 )
 from uringloop._core.op cimport OP_IDLE
 
@@ -66,12 +68,8 @@ cdef class Watch(OpWatch):
         if not isinstance(node, Handle):
             culprit = node.culprit()
         if isinstance(node, Handle):
-            called[0] = (<Handle> node).callback
-        elif isinstance(culprit, Handle):
-            called[0] = (<Handle> culprit).callback
-        else:
-            called[0] = NULL if culprit is None else <PyObject *> culprit
-        Py_XINCREF(called[0])
+            culprit = node
+        called[0] = _owned(culprit)
         now = ur_now_ns()
         ur_guard_lock(&self.guard)
         self.begun += 1
@@ -119,10 +117,10 @@ cdef class Watch(OpWatch):
             self._record(A_SLEEP, since, now - since, 0, 0, _SLEEP, None)
 
     cdef int look_at(self, OpList ops) except -1:
-        """Be told of these operations from now on, and note those that are there. The loop's thread; with the GIL any."""
+        """Be told of operations from now on, and note those that are there. The loop's thread; with the GIL any."""
         if ops.watch is self or not ur_load_int(&self.flags) & WATCH_OPERATIONS:
             return 0
-        self.in_kernel = {}
+        self.in_kernel.clear()
         ops.watch = self
         for op in ops:
             address, entry = <uintptr_t> <PyObject *> op, (0, _kind_of(op), (<Op> op).fd)
@@ -157,7 +155,9 @@ cdef class Watch(OpWatch):
             self._keep_slow(name, detail, since, took)
         if took < self.hook_floor_ns:
             return
-        for least, hook in list(self.slow_hooks):
+        with cython.critical_section(self):
+            hooks = self.slow_hooks
+        for least, hook in hooks:
             if took >= least:
                 try:
                     hook(name, detail, since, took)
@@ -363,12 +363,14 @@ cdef class Watch(OpWatch):
 
     def add_slow_hook(self, int64_t least_ns, hook):
         """hook(name, detail, began, took) runs in the loop's thread behind each callback that took so long."""
-        self.slow_hooks = [*self.slow_hooks, (least_ns, hook)]
-        self.hook_floor_ns = min([least for least, _ in self.slow_hooks])
+        with cython.critical_section(self):
+            self.slow_hooks = [*self.slow_hooks, (least_ns, hook)]
+            self.hook_floor_ns = min([least for least, _ in self.slow_hooks])
 
     def remove_slow_hook(self, hook):
-        self.slow_hooks = [each for each in self.slow_hooks if each[1] is not hook]
-        self.hook_floor_ns = min([least for least, _ in self.slow_hooks], default=INT64_MAX)
+        with cython.critical_section(self):
+            self.slow_hooks = [each for each in self.slow_hooks if each[1] is not hook]
+            self.hook_floor_ns = min([least for least, _ in self.slow_hooks], default=INT64_MAX)
 
 
 def name_of(called, kind):
@@ -376,7 +378,7 @@ def name_of(called, kind):
     if called is None:
         return kind.__name__, None
     try:
-        owner = getattr(called, "__self__", None)
+        owner = getattr(called, "__self__", called)
         if hasattr(owner, "get_coro"):
             coroutine = owner.get_coro()
             return getattr(coroutine, "__qualname__", None) or type(owner).__name__, owner.get_name()
@@ -401,6 +403,22 @@ cdef object _kind_of(op):
         return (<Op> op).describe()
     except Exception:
         return type(op).__name__
+
+
+cdef PyObject *_owned(object culprit) noexcept:
+    """What it calls, or is: a new reference, or NULL. Without the GIL a handle may just be cancelled."""
+    cdef PyObject *called
+    if not isinstance(culprit, Handle):
+        called = NULL if culprit is None else <PyObject *> culprit
+        Py_XINCREF(called)
+    elif UR_FREE_THREADED:
+        with cython.critical_section(culprit):
+            called = (<Handle> culprit).callback
+            Py_XINCREF(called)
+    else:
+        called = (<Handle> culprit).callback
+        Py_XINCREF(called)
+    return called
 
 
 cdef object _text(PyObject *text):

@@ -1,7 +1,47 @@
 """Looking at loops: what they did, what they have in the kernel, what this machine offers. Free until asked."""
 
+from typing import TYPE_CHECKING
+
 from uringloop.inspect.operations import Operation
 from uringloop.inspect.prometheus import prometheus_text
 from uringloop.inspect.statistics import Statistics
 
-__all__ = ["Operation", "Statistics", "prometheus_text"]
+if TYPE_CHECKING:
+    from uringloop.inspect.server import Inspector, serve
+    from uringloop.inspect.snapshots import snapshot
+    from uringloop.inspect.tracing import trace
+    from uringloop.inspect.watchdogs import SlowCallback, Watchdog, watchdog
+
+__all__ = [
+    "Inspector",
+    "Operation",
+    "SlowCallback",
+    "Statistics",
+    "Watchdog",
+    "prometheus_text",
+    "serve",
+    "snapshot",
+    "trace",
+    "watchdog",
+]
+
+# Imported when first used: a program that does not look needs none of it.
+_ROOMS = {
+    "Inspector": "server",
+    "SlowCallback": "watchdogs",
+    "Watchdog": "watchdogs",
+    "serve": "server",
+    "snapshot": "snapshots",
+    "trace": "tracing",
+    "watchdog": "watchdogs",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        import importlib
+
+        room = importlib.import_module(f"uringloop.inspect.{_ROOMS[name]}")
+        globals()[name] = found = getattr(room, name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

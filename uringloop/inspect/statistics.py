@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -33,9 +35,20 @@ class Statistics:
 COUNTERS = ("turns", "callbacks", "submitted", "completed", "sleeps", "wakes", "system_calls", "cpu_seconds")
 
 
+def thread_cpu_seconds(ident: int) -> float:
+    """CPU time of a thread, which may end at any moment unless it is the caller's own; 0 where nothing tells."""
+    if ident == threading.get_ident():
+        return time.thread_time()
+    natives = [thread.native_id for thread in threading.enumerate() if thread.ident == ident]
+    try:
+        return int(Path(f"/proc/self/task/{natives[0]}/schedstat").read_text().split()[0]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 def statistics(loop: Any) -> Statistics:
     thread = loop._thread_id
-    cpu = time.clock_gettime(time.pthread_getcpuclockid(thread)) if thread else 0.0
+    cpu = thread_cpu_seconds(thread) if thread else 0.0
     return Statistics(
         engine=loop._engine_name, transports=len(loop._transports), cpu_seconds=cpu, **loop._counts()
     )

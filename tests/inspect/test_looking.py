@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from uringloop._core.watch import OPERATIONS, SAMPLES, TIMES
+from uringloop.inspect.looking import Look, loops
+
+
+def turn(loop: Any) -> None:
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+
+
+def counted(loop: Any) -> int:
+    """How many callbacks the watch was told of in one turn."""
+    before = len(loop.watch.take_samples())
+    assert before >= 0
+    turn(loop)
+    return len(loop.watch.take_samples())
+
+
+def test_loops_are_numbered_in_the_order_they_were_made_in(new_loop: Callable[..., Any]) -> None:
+    first, second = new_loop(), new_loop()
+    assert loops()[-2:] == [first, second]
+    assert first._number < second._number
+    first.close()
+    assert first not in loops()
+
+
+def test_a_dropped_loop_is_forgotten(new_loop: Callable[..., Any]) -> None:
+    import uringloop
+
+    loop = uringloop.new_event_loop()
+    number = loop._number
+    loop.close()
+    del loop
+    gc.collect()
+    assert number not in [each._number for each in loops()]
+
+
+def test_what_several_want_is_told_until_the_last_leaves(loop: Any) -> None:
+    with Look(SAMPLES, loop):
+        with Look(TIMES | SAMPLES, loop):
+            assert counted(loop) == 1
+        assert counted(loop) == 1
+    assert counted(loop) == 0
+
+
+def test_ending_twice_is_ending_once(loop: Any) -> None:
+    first, second = Look(SAMPLES, loop), Look(SAMPLES, loop)
+    first.end()
+    first.end()
+    assert counted(loop) == 1
+    second.end()
+
+
+def test_who_looks_at_one_loop_costs_others_nothing(new_loop: Callable[..., Any]) -> None:
+    one, other = new_loop(), new_loop()
+    with Look(SAMPLES, one):
+        assert one.watch is not None
+        assert other.watch is None
+
+
+def test_who_looks_at_all_sees_those_made_later(new_loop: Callable[..., Any]) -> None:
+    begun: list[int] = []
+    with Look(SAMPLES | OPERATIONS, None, lambda loop, watch: begun.append(loop._number)):
+        loop = new_loop()
+        assert begun[-1] == loop._number
+        assert counted(loop) == 1
+    assert new_loop().watch is None
+
+
+def test_one_that_can_not_begin_does_not_look(loop: Any) -> None:
+    def refuse(loop: Any, watch: Any) -> None:
+        raise ValueError("not this one")
+
+    with pytest.raises(ValueError):
+        Look(SAMPLES, loop, refuse)
+    assert counted(loop) == 0
+
+
+def test_a_child_is_not_looked_at(program: Callable[..., Any], engine: str) -> None:
+    code = """
+import os, uringloop
+from uringloop._core.watch import SAMPLES
+from uringloop.inspect import looking
+loop = uringloop.new_event_loop()
+look = looking.Look(SAMPLES)
+if os.fork() == 0:
+    assert looking._looks == []
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert loop.watch.take_samples() == []
+    loop.close()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+assert looking._looks == [look]
+loop.call_soon(loop.stop)
+loop.run_forever()
+assert len(loop.watch.take_samples()) == 1
+loop.close()
+"""
+    program(code)

@@ -1,0 +1,103 @@
+"""The watchdog: a thread that sees that a callback has been running for too long, and reports what it is at, while it
+is still at it. In vain where a callback keeps the GIL all the time: then nothing else of Python runs either."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from uringloop._core.watch import TIMES
+from uringloop.inspect.looking import Look, loops
+from uringloop.inspect.snapshots import running
+
+logger = logging.getLogger("uringloop")
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCallback:
+    """What a watchdog reports."""
+
+    loop: Any
+    name: str  # of what is called; for a task, of its coroutine
+    detail: str | None  # for a task, its name
+    seconds: float  # that it has run until now
+    stack: list[str]  # what it is at, formatted, the innermost last
+
+    def __str__(self) -> str:
+        what = self.name if self.detail is None else f"{self.name} ({self.detail})"
+        return (
+            f"{what} has been running for {self.seconds:.3f} seconds in {self.loop!r}, and is at:\n"
+            + "\n".join(self.stack)
+        )
+
+
+def log(slow: SlowCallback) -> None:
+    logger.warning("%s", slow)
+
+
+class Watchdog:
+    """What `watchdog` returns. Looks until `stop`, which is also the end of a with-block."""
+
+    def __init__(self, loop: Any, seconds: float, report: Callable[[SlowCallback], object]) -> None:
+        self.seconds = seconds
+        self._report = report
+        self._watched = loop
+        self._reported: dict[int, int] = {}  # by loop: which of its callbacks
+        self._ended = threading.Event()
+        self._look = Look(TIMES, loop)
+        self._thread = threading.Thread(target=self._watch, name="uringloop watchdog", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Watchdog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Once or more often."""
+        self._ended.set()
+        self._look.end()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def look(self) -> None:
+        """Report whatever has been running for too long and was not reported; the thread does so all the time."""
+        for loop in loops() if self._watched is None else [self._watched]:
+            now = loop.watch.running() if loop.watch is not None else None
+            if now is None or self._reported.get(loop._number) == now[0]:
+                continue
+            if time.monotonic() - now[1] / 1e9 < self.seconds:
+                continue
+            found = running(loop, self.seconds)
+            if found is None or not found["stack"]:
+                continue  # over
+            self._reported[loop._number] = found["begun"]
+            slow = SlowCallback(loop, found["name"], found["detail"], found["seconds"], found["stack"])
+            try:
+                self._report(slow)
+            except Exception:
+                logger.exception("The report of a slow callback failed")
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self.seconds / 2):
+            self.look()
+
+
+def watchdog(
+    loop: Any = None, seconds: float = 0.1, report: Callable[[SlowCallback], object] = log
+) -> Watchdog:
+    """Report each callback of a loop, or (None) of all there are and will be, that runs for `seconds`, once and while
+    it runs: to the logger "uringloop", or to `report`, which is called in the watchdog's thread."""
+    if not seconds > 0:
+        raise ValueError(f"seconds must be more than 0, not {seconds!r}")
+    if loop is not None and loop.is_closed():
+        raise RuntimeError("Event loop is closed")
+    return Watchdog(loop, seconds, report)
