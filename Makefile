@@ -28,7 +28,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 venv:
-	@$(PYTHON) tools/venv.py $(venv) build-system test liburing?
+	@$(PYTHON) tools/venv.py $(venv) build-system test liburing? inspect-test?
 
 build: venv  ## the release build, in place
 	@$(python) setup.py --quiet build_ext --inplace

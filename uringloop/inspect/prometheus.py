@@ -8,7 +8,7 @@ from typing import Any
 
 from uringloop.inspect.statistics import COUNTERS, Statistics
 
-_HELP = {
+HELP = {
     "turns": "Turns of the loop",
     "callbacks": "Callbacks, timers and completed operations run",
     "submitted": "Operations handed to the kernel",
@@ -38,7 +38,7 @@ def prometheus_text(loops: Mapping[str, Any]) -> str:
             continue
         counter = field.name in COUNTERS
         metric = f"uringloop_{field.name}{'_total' if counter else ''}"
-        lines.append(f"# HELP {metric} {_HELP[field.name]}.")
+        lines.append(f"# HELP {metric} {HELP[field.name]}.")
         lines.append(f"# TYPE {metric} {'counter' if counter else 'gauge'}")
         for name, one in found.items():
             labels = f'loop="{_escaped(name)}",engine="{one.engine}"'
