@@ -98,11 +98,20 @@ PAGES = {
     ),
     "inspect": Page(
         "Looking at a loop",
-        "`loop.statistics()` and `loop.operations()` return these.",
+        "[Look inside](../diagnostics.md) says when. `loop.statistics()` and `loop.operations()` return the first two.",
         (
             "uringloop.inspect.statistics:Statistics",
             "uringloop.inspect.operations:Operation",
             "uringloop.inspect.prometheus:prometheus_text",
+            "uringloop.inspect.snapshots:snapshot",
+            "uringloop.inspect.server:serve",
+            "uringloop.inspect.server:Inspector",
+            "uringloop.inspect.watchdogs:watchdog",
+            "uringloop.inspect.watchdogs:Watchdog",
+            "uringloop.inspect.watchdogs:SlowCallback",
+            "uringloop.inspect.tracing:trace",
+            "uringloop.inspect.opentelemetry:instrument",
+            "uringloop.inspect.opentelemetry:Instrumentation",
         ),
     ),
 }

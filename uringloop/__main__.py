@@ -10,7 +10,8 @@ from typing import Any
 
 from uringloop.version import __version__
 
-COMMANDS = ("doctor", "run", "bench")
+COMMANDS = ("doctor", "run", "top", "trace", "bench")
+PROGRAMS = ("run", "top", "trace")  # those that run one
 
 
 def _command(name: str) -> Any:
@@ -37,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["bench"]:
         return int(_command("bench").main(given[1:]))
     program: list[str] = []
-    if given[:1] == ["run"] and given[1:] not in (["-h"], ["--help"]):
-        ours, program = _command("run").split(given[1:])
-        given = ["run", *ours]
+    if given[:1] and given[0] in PROGRAMS and given[1:] not in (["-h"], ["--help"]):
+        ours, program = _command(given[0]).split(given[1:])
+        given = [given[0], *ours]
     options = _parser().parse_args(given)
-    if options.command == "run":
+    if options.command in PROGRAMS:
         options.program = program
     return int(_command(options.command).main(options))
 

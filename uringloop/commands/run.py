@@ -21,21 +21,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Our own arguments, and the program's: what stands behind the script, or behind -m MODULE, is the program's."""
+def split(arguments: list[str], valued: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
+    """Our own arguments, and the program's: what stands behind the script, or behind -m MODULE, is the program's.
+    `valued` are further options that are followed by a value."""
     at = 0
     while at < len(arguments):
         if arguments[at] == "-m":
             return arguments[: at + 2], arguments[at + 2 :]
         if not arguments[at].startswith("-"):
             break
-        at += 2 if arguments[at] == "--engine" else 1
+        at += 2 if arguments[at] in ("--engine", *valued) else 1
     return arguments[:at], arguments[at:]
 
 
+def complaint(options: argparse.Namespace, command: str) -> str:
+    """What is wrong with the program that is to be run; "" for nothing."""
+    if options.module is not None:
+        return ""
+    if not options.program:
+        return f"uringloop {command}: say which program: script.py, or -m module"
+    if not os.path.exists(options.program[0]):
+        return f"uringloop {command}: there is no {options.program[0]}"
+    return ""
+
+
 def main(options: argparse.Namespace) -> int:
-    if options.module is None and not options.program:
-        print("uringloop run: say which program: script.py, or -m module", file=sys.stderr)
+    if wrong := complaint(options, "run"):
+        print(wrong, file=sys.stderr)
         return 2
     if options.engine is not None:
         os.environ["URINGLOOP_ENGINE"] = options.engine
@@ -46,9 +58,6 @@ def main(options: argparse.Namespace) -> int:
         runpy.run_module(options.module, run_name="__main__", alter_sys=True)
         return 0
     script = options.program[0]
-    if not os.path.exists(script):
-        print(f"uringloop run: there is no {script}", file=sys.stderr)
-        return 2
     sys.argv = list(options.program)
     if not sys.flags.safe_path:
         sys.path[0] = os.path.dirname(os.path.abspath(script))
