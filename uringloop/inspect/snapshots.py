@@ -125,7 +125,7 @@ def _slowest(loop: Any) -> list[dict[str, Any]]:
 
 def _tasks(loop: Any, most: int) -> dict[str, Any] | None:
     """None: they could not be looked at in time."""
-    if getattr(sys, "_is_gil_enabled", lambda: True)() or not loop._thread_id:
+    if getattr(sys, "_is_gil_enabled", lambda: True)() or loop._thread_id in (None, threading.get_ident()):
         return _look_at_tasks(loop, most)
     return _in_loop(loop, lambda: _look_at_tasks(loop, most))
 
