@@ -30,6 +30,22 @@ def test_a_transport_takes_attributes(loop: asyncio.AbstractEventLoop) -> None:
 
 
 @pytest.mark.contract
+def test_a_closing_transport_says_so_under_both_names(loop: asyncio.AbstractEventLoop) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        with peer:
+            transport = protocol.transport
+            assert not transport.is_closing()
+            assert not transport._closing
+            transport.close()
+            assert transport.is_closing()
+            assert transport._closing
+            await protocol.lost
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.contract
 def test_a_method_of_one_transport_can_be_replaced(loop: asyncio.AbstractEventLoop) -> None:
     async def main() -> None:
         protocol, peer = await connect()

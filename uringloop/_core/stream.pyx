@@ -40,8 +40,7 @@ cdef bytes _copied(object data):
     try:
         return bytes(memoryview(data))
     except TypeError:
-        raise TypeError("data argument must be a bytes, bytearray, or memoryview object, "
-                        f"not {type(data).__name__!r}") from None
+        raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}") from None
 
 
 cdef class StreamTransport(Transport):

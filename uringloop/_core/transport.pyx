@@ -273,6 +273,11 @@ cdef class Transport:
     def is_closing(self):
         return self.closing
 
+    @property
+    def _closing(self):
+        # asyncio's name for it, which programs read though it is private
+        return self.closing
+
     def close(self):
         """Stop receiving, send what is queued, then tell the protocol."""
         if self.closing:
