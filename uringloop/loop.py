@@ -150,34 +150,34 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     def add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         self._check_closed()
         self._ensure_fd_no_transport(fd)
-        self._readers.add(descriptor(fd), False, callback, args)
+        self._readers.add(fd, False, callback, args)
 
     def add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         self._check_closed()
         self._ensure_fd_no_transport(fd)
-        self._readers.add(descriptor(fd), True, callback, args)
+        self._readers.add(fd, True, callback, args)
 
     def remove_reader(self, fd: Any) -> bool:
-        self._ensure_fd_no_transport(fd)
+        self._ensure_fd_no_transport(self._readers.find(fd))
         return self._remove_reader(fd)
 
     def remove_writer(self, fd: Any) -> bool:
-        self._ensure_fd_no_transport(fd)
+        self._ensure_fd_no_transport(self._readers.find(fd))
         return self._remove_writer(fd)
 
     def _remove_reader(self, fd: Any) -> bool:
-        return not self._closed and self._readers.remove(descriptor(fd), False)
+        return not self._closed and self._readers.remove(self._readers.find(fd), False)
 
     def _remove_writer(self, fd: Any) -> bool:
-        return not self._closed and self._readers.remove(descriptor(fd), True)
+        return not self._closed and self._readers.remove(self._readers.find(fd), True)
 
     def _add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> Handle:
         self._check_closed()
-        return self._readers.add(descriptor(fd), False, callback, args)
+        return self._readers.add(fd, False, callback, args)
 
     def _add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> Handle:
         self._check_closed()
-        return self._readers.add(descriptor(fd), True, callback, args)
+        return self._readers.add(fd, True, callback, args)
 
     # Stream transports and servers
 

@@ -47,9 +47,13 @@ class Readers:
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._polls: dict[tuple[int, bool], PollOp] = {}
+        self._objects: dict[int, object] = {}  # what was given in, where that was no number
 
-    def add(self, fd: int, write: bool, callback: Callable[..., object], args: tuple[Any, ...]) -> Handle:
+    def add(
+        self, fileobj: Any, write: bool, callback: Callable[..., object], args: tuple[Any, ...]
+    ) -> Handle:
         """Watch, or change what is run for a descriptor already watched; asyncio's handle of it."""
+        fd = descriptor(fileobj)
         check_pollable(fd)
         handle = self._loop._make_handle(callback, args)
         # A new poll each time, not a new callback for the old one: the descriptor may have been closed and
@@ -57,12 +61,26 @@ class Readers:
         self.remove(fd, write)
         poll = self._polls[fd, write] = PollOp(self._loop, fd, write, handle)
         poll.arm()
+        if fd != fileobj:
+            self._objects[fd] = fileobj
         return handle
+
+    def find(self, fileobj: Any) -> int:
+        """Its descriptor; of one closed while it was watched, the number that it had."""
+        try:
+            return descriptor(fileobj)
+        except ValueError:
+            for fd, watched in self._objects.items():
+                if watched is fileobj:
+                    return fd
+            raise
 
     def remove(self, fd: int, write: bool) -> bool:
         poll = self._polls.pop((fd, write), None)
         if poll is None:
             return False
+        if (fd, not write) not in self._polls:
+            self._objects.pop(fd, None)
         handle = poll.handle
         poll.disarm()
         if handle is not None:
