@@ -54,10 +54,18 @@ def load(path: Path) -> tuple[Results, dict[str, str]]:
     return results, document["machine"]
 
 
+def busy(facts: dict[str, str]) -> str:
+    """A warning, if the machine had other work: the benchmark itself keeps less than two processors busy."""
+    load = float(facts["load at the end"].split()[0])
+    if load < 3:
+        return ""
+    return f"\nThe machine had other work during this run, a load of {load:.0f}: mind the spreads.\n"
+
+
 def pages(results: Results, facts: dict[str, str]) -> dict[str, str]:
     """The files, by their paths, and what is in them."""
     made = {PICTURE: picture(replace(results, rows=[r for r in results.rows if r.name in PICTURED]))}
-    text = as_markdown(results, facts).replace("# Benchmark\n", INTRODUCTION, 1)
+    text = as_markdown(results, facts).replace("# Benchmark\n", INTRODUCTION + busy(facts), 1)
     if families(results):
         made[CURVES] = curves(results)
         text += "\n## As there is more of it\n\n![Curves: the cost of one operation](pictures/curves.svg)\n"
