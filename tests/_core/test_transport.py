@@ -6,7 +6,6 @@ import asyncio
 import gc
 import weakref
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -51,10 +50,18 @@ def test_a_method_of_one_transport_can_be_replaced(loop: asyncio.AbstractEventLo
         protocol, peer = await connect()
         with peer:
             transport = protocol.transport
-            with mock.patch.object(transport, "write", wraps=transport.write) as write:
-                transport.write(b"seen")
-            write.assert_called_once_with(b"seen")
+            seen: list[bytes] = []
+            write = transport.write
+
+            def replaced(data: bytes) -> None:
+                seen.append(data)
+                write(data)
+
+            transport.write = replaced
+            transport.write(b"seen")
+            del transport.write
             transport.write(b"unseen")
+            assert seen == [b"seen"]
             assert await receive(peer, 10) == b"seenunseen"
             transport.close()
             await protocol.lost
