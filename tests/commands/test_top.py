@@ -67,13 +67,14 @@ def test_a_reader_that_had_enough_is_no_error(start: Start, serving: subprocess.
     assert looking.stderr.read() == ""
 
 
-def test_a_script_is_started_and_stopped(start: Start, server: Path) -> None:
+def test_a_script_is_started_and_stopped(start: Start, server: Path, runtime: Path) -> None:
     code, out, error = ended(start("top", "--once", "--json", "--interval", "0.05", server, "for-ever"))
     assert code == 0, error
     found = json.loads(out)
     assert found["command"][-1] == "for-ever"
     with pytest.raises(ProcessLookupError):
         os.kill(found["pid"], 0)
+    assert os.listdir(runtime) == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from uringloop._core.watch import OPERATIONS
+from uringloop.inspect.looking import Look
+
 
 def test_a_connection_s_receive_names_its_transport(loop: Any) -> None:
     async def main() -> None:
@@ -80,3 +83,27 @@ def test_only_the_loop_s_own_thread_may_ask_while_it_runs(loop: Any) -> None:
 
     with pytest.raises(RuntimeError):
         loop.run_until_complete(main())
+
+
+def test_while_somebody_looks_it_is_known_since_when(loop: Any) -> None:
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            theirs.setblocking(False)
+            before = loop.create_task(loop.sock_recv(ours, 1))
+            await asyncio.sleep(0)
+            with Look(OPERATIONS, loop):
+                await asyncio.sleep(0)
+                started = loop.time()
+                behind = loop.create_task(loop.sock_recv(theirs, 1))
+                await asyncio.sleep(0)
+                since = {each.fd: each.since for each in loop.operations()}
+                assert since[ours.fileno()] is None
+                assert started <= since[theirs.fileno()] <= loop.time()
+                assert any(" since " in str(each) for each in loop.operations())
+                ours.send(b"x")
+                theirs.send(b"x")
+                assert await before + await behind == b"xx"
+
+    loop.run_until_complete(main())

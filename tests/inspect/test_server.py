@@ -4,6 +4,8 @@ import json
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -157,6 +159,19 @@ def test_what_a_killed_process_left_is_replaced(runtime: Path) -> None:
     with serve() as inspector:
         assert inspector.path.parent == runtime
         assert json.loads(raw(inspector, b'{"want": "snapshot"}\n'))["pid"] == os.getpid()
+
+
+def test_what_others_left_is_removed_what_they_have_is_not(runtime: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    with socket.socket(socket.AF_UNIX) as left_over, socket.socket(socket.AF_UNIX) as begins:
+        left_over.bind(str(runtime / server.socket_name(gone.pid)))
+        begins.bind(str(runtime / server.socket_name(os.getppid())))  # does not listen yet
+    (runtime / "uringloop-notes.sock").touch()
+    with serve():
+        assert sorted(os.listdir(runtime)) == sorted(
+            [server.socket_name(os.getpid()), server.socket_name(os.getppid()), "uringloop-notes.sock"]
+        )
 
 
 def test_what_lives_is_not(runtime: Path) -> None:

@@ -287,6 +287,11 @@ cdef class Watch(OpWatch):
         """(since or 0, kind, descriptor) of what is in the kernel."""
         return list(self.in_kernel.copy().values())
 
+    def since(self, Op op):
+        """When it was submitted; 0: not known, or not in the kernel. The loop's thread."""
+        entry = self.in_kernel.get(<uintptr_t> <PyObject *> op)
+        return 0 if entry is None else entry[0]
+
     def set_flags(self, int flags):
         """What is to be told. One caller at a time."""
         cdef float *samples = NULL

@@ -23,6 +23,7 @@ from uringloop.commands.screen import lines, picture
 from uringloop.errors import InspectionFailed
 from uringloop.inspect.client import Client
 from uringloop.inspect.rates import rates
+from uringloop.inspect.server import folders, socket_name
 
 HELP = "look at the loops of a running process: top PID, or top script.py ..."
 WITHOUT_RICH = (
@@ -169,6 +170,7 @@ def ended(child: subprocess.Popen[bytes], what: str) -> int:
 
 
 def stop(child: subprocess.Popen[bytes]) -> None:
+    """And remove the socket that it left, if it had to be told to end."""
     if child.poll() is None:
         child.send_signal(signal.SIGTERM)
         try:
@@ -176,3 +178,6 @@ def stop(child: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+        for folder in folders():
+            with suppress(OSError):
+                (folder / socket_name(child.pid)).unlink()

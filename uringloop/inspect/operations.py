@@ -15,9 +15,12 @@ class Operation:
     fd: int  # -1 where there is none
     state: str  # "queued" for the next entering of the kernel, "in kernel", "cancelling"
     owner: Any  # the transport, server, handle or task it is for; None: the loop itself
+    since: float | None = None  # loop.time() of its submission, if somebody looked then (a watchdog, say)
 
     def __str__(self) -> str:
-        return f"{self.kind} fd={self.fd} {self.state} for {'the loop' if self.owner is None else self.owner}"
+        since = "" if self.since is None else f" since {self.since:.6f}"
+        owner = "the loop" if self.owner is None else self.owner
+        return f"{self.kind} fd={self.fd} {self.state}{since} for {owner}"
 
 
 def operations(loop: Any) -> list[Operation]:
@@ -25,8 +28,16 @@ def operations(loop: Any) -> list[Operation]:
     if loop.is_closed():
         return []
     loop._check_thread()
-    found = [Operation(op.kind, op.fd, op.state_name, _owner(op.owned_by)) for op in loop.engine.ops]
+    found = [
+        Operation(op.kind, op.fd, op.state_name, _owner(op.owned_by), _since(loop, op))
+        for op in loop.engine.ops
+    ]
     return found[::-1]
+
+
+def _since(loop: Any, op: Any) -> float | None:
+    since: int = 0 if loop.watch is None else loop.watch.since(op)
+    return since / 1e9 if since else None
 
 
 def _owner(owner: Any) -> Any:

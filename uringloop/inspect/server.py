@@ -34,7 +34,7 @@ def folders() -> list[Path]:
     return [Path(runtime), Path("/tmp")] if runtime else [Path("/tmp")]
 
 
-def socket_name(pid: int) -> str:
+def socket_name(pid: int | str) -> str:
     return f"uringloop-{pid}.sock"
 
 
@@ -176,6 +176,7 @@ def _trace(client: socket.socket, seconds: float, room: int) -> dict[str, Any]:
 def _listen() -> tuple[socket.socket, Path]:
     failed: OSError | None = None
     for folder in folders():
+        _sweep(folder)
         path = folder / socket_name(os.getpid())
         listening = socket.socket(socket.AF_UNIX)
         try:
@@ -194,6 +195,15 @@ def _listen() -> tuple[socket.socket, Path]:
             failed = OSError(error.errno, f"{error.strerror or error}: {path}")
     assert failed is not None
     raise failed
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes left. One that is there may have made its socket just now, and not listen yet."""
+    for path in folder.glob(socket_name("*")):
+        number = path.name.removeprefix("uringloop-").removesuffix(".sock")
+        if number.isdigit() and not os.path.exists(f"/proc/{number}") and _is_left_over(path):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _is_left_over(path: Path) -> bool:

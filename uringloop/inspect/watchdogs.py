@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -74,11 +73,9 @@ class Watchdog:
             now = loop.watch.running() if loop.watch is not None else None
             if now is None or self._reported.get(loop._number) == now[0]:
                 continue
-            if time.monotonic() - now[1] / 1e9 < self.seconds:
-                continue
             found = running(loop, self.seconds)
             if found is None or not found["stack"]:
-                continue  # over
+                continue  # it is over, or has not run for so long
             self._reported[loop._number] = found["begun"]
             slow = SlowCallback(loop, found["name"], found["detail"], found["seconds"], found["stack"])
             try:
