@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from uringloop.__main__ import main
+
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -123,13 +125,22 @@ def test_a_process_that_ends_is_said_in_a_line(
     assert (code, len(error.splitlines())) == (1, 1), error
 
 
-def test_what_can_not_be_traced_is_said_in_a_line(start: Start, server: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_said_in_a_line(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "short.py"
     script.write_text("import asyncio; asyncio.run(asyncio.sleep(0))")
+    code, _, error = ended(start("trace", "-o", "/dev/full", script))
+    assert code == 1
+    assert "No space left on device" in error and len(error.splitlines()) == 1, error
+
+
+def test_what_can_not_be_traced_is_said_in_a_line(
+    runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "never_run.py"
+    script.write_text("1 / 0")
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
     for given, code, said in (
-        (["-o", "/dev/full", script], 1, "No space left on device"),
         (["-o", tmp_path / "nowhere" / "x", script], 1, "No such file"),
         (["-o", tmp_path / "x", gone.pid], 1, "there is no process"),
         (["-o", tmp_path / "x", os.getpid()], 1, "URINGLOOP_INSPECT=1"),
@@ -138,8 +149,8 @@ def test_what_can_not_be_traced_is_said_in_a_line(start: Start, server: Path, tm
         (["--records", "0", script], 2, "--records"),
         (["--seconds", "-1", script], 2, "--seconds"),
     ):
-        got, _, error = ended(start("trace", *given))
-        assert got == code, error
+        assert main(["trace", *map(str, given)]) == code
+        error = capsys.readouterr().err
         assert said in error and len(error.splitlines()) == 1, error
 
 
