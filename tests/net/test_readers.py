@@ -281,18 +281,6 @@ def test_what_is_no_descriptor_is_refused(loop: Any, wrong: Any) -> None:
             method(wrong)
 
 
-@pytest.mark.parametrize("write", [False, True])
-def test_a_closed_socket_is_still_known_as_the_object_that_was_added(loop: Any, write: bool) -> None:
-    left, right = socket.socketpair()
-    right.close()
-    (loop.add_writer if write else loop.add_reader)(left, print)
-    left.close()
-    assert (loop.remove_writer if write else loop.remove_reader)(left) is True
-    for method in (loop.remove_reader, loop.remove_writer):
-        with pytest.raises(ValueError, match="Invalid file descriptor: -1"):
-            method(left)
-
-
 def test_removing_after_closing_the_descriptor_is_fine(loop: Any, engine: str) -> None:
     left, right = socket.socketpair()
     told: list[int] = []
