@@ -9,7 +9,7 @@ import socket
 import sys
 import warnings
 import weakref
-from asyncio import base_events, constants, events, sslproto
+from asyncio import base_events, constants, events
 from collections.abc import Callable
 from typing import Any, TypeVarTuple
 
@@ -41,6 +41,7 @@ from uringloop.net.servers import Listener
 from uringloop.net.signals import Signals
 from uringloop.net.sock_calls import sock_connect
 from uringloop.net.subprocesses import make_subprocess_transport
+from uringloop.net.tls import make_tls_transport, start_tls
 
 Ts = TypeVarTuple("Ts")
 
@@ -196,34 +197,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             self, sock, protocol, waiter, extra, server, context or contextvars.copy_context()
         )
 
-    def _make_ssl_transport(
-        self,
-        rawsock: socket.socket,
-        protocol: Any,
-        sslcontext: Any,
-        waiter: Any = None,
-        *,
-        server_side: bool = False,
-        server_hostname: str | None = None,
-        extra: Any = None,
-        server: Any = None,
-        ssl_handshake_timeout: float | None = constants.SSL_HANDSHAKE_TIMEOUT,
-        ssl_shutdown_timeout: float | None = constants.SSL_SHUTDOWN_TIMEOUT,
-        context: Any = None,
-    ) -> Any:
-        self._ensure_fd_no_transport(rawsock)
-        ssl_protocol = sslproto.SSLProtocol(
-            self,
-            protocol,
-            sslcontext,
-            waiter,
-            server_side,
-            server_hostname,
-            ssl_handshake_timeout=ssl_handshake_timeout,  # type: ignore[arg-type]  # a fraction of a second is fine
-            ssl_shutdown_timeout=ssl_shutdown_timeout,
-        )
-        self._make_socket_transport(rawsock, ssl_protocol, extra=extra, server=server, context=context)
-        return ssl_protocol._app_transport
+    _make_ssl_transport = make_tls_transport
+    start_tls = start_tls
 
     def _start_serving(
         self,

@@ -4,10 +4,15 @@ from uringloop._core.ready cimport ReadyQueue
 from uringloop._core.buffers cimport BufferPool
 
 
+cdef enum:
+    SCRATCH_SIZE = 262144
+
+
 cdef class Engine:
     cdef readonly OpList ops        # in the kernel, or queued to be
     cdef ReadyQueue ready           # the loop's: completed operations go there
     cdef BufferPool pool            # where receives put what arrives; made when first asked for
+    cdef char *scratch_memory       # NULL until it is first asked for
     cdef WakeOp wake_op
     cdef int wake_fd                # written by any thread; never changes while the engine is open
     cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
@@ -30,6 +35,7 @@ cdef class Engine:
     cdef void wake(self) noexcept nogil
     cdef int close(self) except -1
     cdef BufferPool buffers(self)
+    cdef char *scratch(self) except NULL
     cdef long system_calls(self) noexcept
     cdef void _close_wake_fd(self) noexcept
 

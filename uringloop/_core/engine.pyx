@@ -5,6 +5,8 @@
 import os
 import weakref
 
+from libc.stdlib cimport free, malloc
+
 from uringloop._core.buffers cimport BufferPool
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.kernel cimport (
@@ -34,6 +36,7 @@ cdef class Engine:
 
     def __dealloc__(self):
         self._close_wake_fd()  # still open where the making of the rest failed
+        free(self.scratch_memory)
 
     cdef void _close_wake_fd(self) noexcept:
         if self.wake_fd >= 0:
@@ -106,6 +109,14 @@ cdef class Engine:
         if self.pool is None:
             self.pool = BufferPool(offer().buffers, offer().buffer_size)
         return self.pool
+
+    cdef char *scratch(self) except NULL:
+        """SCRATCH_SIZE bytes to pass something on in: nothing stays in them while other code runs."""
+        if self.scratch_memory is NULL:
+            self.scratch_memory = <char *> malloc(SCRATCH_SIZE)
+            if self.scratch_memory is NULL:
+                raise MemoryError
+        return self.scratch_memory
 
     cdef long system_calls(self) noexcept:
         """How often this engine called the kernel to submit or wait."""

@@ -6,11 +6,11 @@ from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
 from uringloop._core.watch cimport Watch
 
-
 cdef class Loop:
     # The loop's thread only, unless said otherwise.
     cdef readonly Engine engine
     cdef ReadyQueue ready
+    cdef ReadyQueue endings               # what runs when this turn ends, once
     cdef Timers timers
     cdef Inbox inbox
     cdef Spinner spinner
@@ -33,6 +33,7 @@ cdef class Loop:
     cdef int run_batch(self) except -1
     cdef int run_batch_watched(self) except -1
     cdef int run_debugged(self, Runnable node) except -1
+    cdef int run_endings(self) except -1
     cdef int check(self) except -1
 
 

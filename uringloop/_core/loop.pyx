@@ -3,7 +3,8 @@
 #
 # A turn: learn what completed (sleeping first if nothing is ready), take what other threads handed in, take
 # the timers that are due, then run exactly what is ready by now. What those callbacks make ready is the
-# next turn's, so that no chain of callbacks keeps I/O, timers or other threads from their turn.
+# next turn's, so that no chain of callbacks keeps I/O, timers or other threads from their turn. What gathers over a
+# turn (TLS encrypts what was written in it as one) asks for its end, which comes before the loop stops or sleeps.
 import sys
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -60,6 +61,7 @@ cdef class Loop:
         """Make the parts. Not __init__: that is BaseEventLoop's, which sets attributes only."""
         self.future_arguments = {"loop": self}
         self.ready = ReadyQueue()
+        self.endings = ReadyQueue()
         self.timers = Timers()
         self.engine = engine_class(self.ready, **options)
         self.inbox = Inbox(self.engine)
@@ -87,7 +89,7 @@ cdef class Loop:
 
     cdef int turn(self) except -1:
         cdef int64_t deadline = INT64_MAX
-        cdef bint wait = self.ready.head is NULL and not self._stopping
+        cdef bint wait = self.ready.head is NULL and self.endings.head is NULL and not self._stopping
         self.turns += 1
         if wait and self.timers.count:
             deadline = self.timers.next_deadline()
@@ -103,7 +105,10 @@ cdef class Loop:
             self.inbox.take(self.ready)
         if self.timers.count:
             self.timers.take_due(ur_now_ns(), self.ready)
-        return self.run_batch()
+        self.run_batch()
+        if self.endings.head is not NULL:
+            self.run_endings()
+        return 0
 
     cdef int rest(self, int64_t deadline) except -1:
         """Nothing is ready: wait, in the one place where the thread sleeps, until there is something."""
@@ -144,6 +149,19 @@ cdef class Loop:
         while left > 0 and ready.head is not NULL:
             left -= 1
             node = ready_pop(ready)
+            try:
+                (<Runnable> node).run(self)
+            finally:
+                Py_DECREF(<object> node)
+        return 0
+
+    cdef int run_endings(self) except -1:
+        """What these ask for in their turn is the next turn's, which does not sleep before."""
+        cdef Py_ssize_t left = self.endings.count
+        cdef PyObject *node
+        while left > 0 and self.endings.head is not NULL:
+            left -= 1
+            node = ready_pop(self.endings)
             try:
                 (<Runnable> node).run(self)
             finally:
@@ -208,6 +226,7 @@ cdef class Loop:
         self.inbox.close()
         self.inbox.take(self.ready)
         self.ready.clear()
+        self.endings.clear()
         self.timers.clear()
         if self.engine.closed:
             return
@@ -225,6 +244,7 @@ cdef class Loop:
             self.ready.clear()
         self.engine.close()
         self.ready.clear()
+        self.endings.clear()
 
     def stop(self):
         """End run_forever once the callbacks of this turn have run."""

@@ -1,5 +1,6 @@
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
+from uringloop._core.sink cimport Sink
 from uringloop._core.transport cimport Transport
 
 
@@ -8,6 +9,7 @@ cdef class StreamTransport(Transport):
     cdef RecvOp recv
     cdef SendOp send             # made at the first write
     cdef bint buffered           # the protocol is a BufferedProtocol
+    cdef Sink sink               # the protocol, where it is a compiled one; else None
     cdef bint feeds              # the protocol is asyncio's own for streams: fed directly
     cdef readonly bint _paused   # pause_reading() was called
     cdef bint ended              # the peer has sent all it will
@@ -22,5 +24,6 @@ cdef class StreamTransport(Transport):
     cdef int _feed_whole(self, bytes data) except -1
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1
     cdef Py_ssize_t _receive_into_buffer(self) except? -32000
+    cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1
     cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1
     cdef void set_no_delay(self) noexcept

@@ -10,11 +10,13 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
+from uringloop._core.engine cimport SCRATCH_SIZE
 from uringloop._core.kernel cimport EAGAIN, MSG_DONTWAIT, SHUT_WR, c_close, c_recv, c_shutdown, errno
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
+from uringloop._core.sink cimport Sink
 from uringloop._core.stream_feed cimport can_feed, feed, feed_bytes
 from uringloop._core.transport cimport Transport
 
@@ -27,6 +29,8 @@ cdef extern from *:
     static inline PyObject *ur_steal(PyObject *owned) { return owned; }
     """
     object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
+    int context_enter "PyContext_Enter"(PyObject *) except -1
+    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
     PyObject *PyBytes_FromStringAndSize_raw "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
     int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
 
@@ -51,6 +55,7 @@ cdef class StreamTransport(Transport):
         before = self._protocol
         self.buffered = isinstance(protocol, _BufferedProtocol)
         self.feeds = can_feed(protocol)
+        self.sink = <Sink> protocol if isinstance(protocol, Sink) else None
         Transport.set_protocol(self, protocol)
         if self.writing_paused and before is not None and before is not protocol:
             self._hand_over_pause(before)
@@ -99,6 +104,8 @@ cdef class StreamTransport(Transport):
             logger.debug("%r resumes reading", self)
 
     cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
+        if self.sink is not None:
+            return self._to_sink(data, length)
         if self.buffered:
             return self._to_buffers(data, length)
         if self.feeds:
@@ -119,7 +126,7 @@ cdef class StreamTransport(Transport):
             return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
 
     cdef int held_arrived(self, bytes data) except -1:
-        if self.buffered:
+        if self.buffered or self.sink is not None:
             return Transport.held_arrived(self, data)
         if self.feeds:
             return self._feed_whole(data)
@@ -134,6 +141,13 @@ cdef class StreamTransport(Transport):
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
         cdef PyObject *data
         cdef ssize_t got
+        cdef char *scratch
+        if self.sink is not None:
+            scratch = self.engine.scratch()
+            got = c_recv(self.fd, scratch, min(expected, <Py_ssize_t> SCRATCH_SIZE), MSG_DONTWAIT)
+            if got > 0:
+                self._to_sink(scratch, got)
+            return -errno if got < 0 else got
         if self.buffered:
             return self._receive_into_buffer()
         data = PyBytes_FromStringAndSize_raw(NULL, expected)
@@ -150,6 +164,18 @@ cdef class StreamTransport(Transport):
         else:
             self.held_arrived(received)
         return got
+
+    cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1:
+        context_enter(<PyObject *> self.cvars)
+        try:
+            self.sink.bytes_arrived(data, length)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+        finally:
+            context_exit(<PyObject *> self.cvars)
+        return 0
 
     cdef Py_ssize_t _receive_into_buffer(self) except? -32000:
         cdef Py_buffer view
@@ -366,6 +392,7 @@ cdef class StreamTransport(Transport):
         try:
             Transport._call_connection_lost(self, error)
         finally:
+            self.sink = None  # may refer to us
             if self.empty_waiter is not None and not self.empty_waiter.done():
                 self.empty_waiter.set_exception(ConnectionError("Connection is closed by peer"))
 

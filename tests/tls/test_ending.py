@@ -1,0 +1,403 @@
+"""How TLS connections end: said goodbye to, cut off, in time, and with everything that was written before."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+import warnings
+import weakref
+from typing import Any
+
+import pytest
+
+from tests.streams import Recorder, reset
+from tests.tls.peers import connect, fill
+
+
+@pytest.mark.contract
+def test_close_says_goodbye_and_waits_for_the_peers(run: Any, side: str) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(side=side)
+        protocol.transport.close()
+        protocol.transport.close()
+        assert protocol.transport.is_closing()
+        assert await peer.receive(1) == b""
+        assert not protocol.lost.done()
+        await peer.goodbye()
+        assert await protocol.lost is None
+        assert protocol.calls == ["made", "eof", "lost"]
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_close_sends_what_is_queued(run: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        message = os.urandom(3_000_000)
+        protocol.transport.write(message)
+        protocol.transport.write(b"end")
+        protocol.transport.close()
+        assert await peer.receive(len(message) + 100) == message + b"end"
+        await peer.goodbye()
+        assert await protocol.lost is None
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_the_peers_goodbye_is_answered(run: Any, side: str) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(side=side)
+        await peer.send(b"last")
+        await peer.goodbye()
+        assert await protocol.lost is None
+        assert protocol.received == b"last"
+        assert protocol.calls[-2:] == ["eof", "lost"]
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_an_answer_to_the_peers_goodbye_is_sent(run: Any) -> None:
+    class Answering(Recorder):
+        def eof_received(self) -> bool:
+            self.transport.write(b"you too")
+            return super().eof_received()
+
+    async def main() -> None:
+        protocol, peer = await connect(Answering)
+        await peer.say_goodbye()
+        assert await peer.receive(100) == b"you too"
+        assert await protocol.lost is None
+        peer.sock.close()
+
+    run(main())
+
+
+def test_an_answer_to_a_bare_end_is_sent(run: Any) -> None:
+    """asyncio drops it."""
+
+    class Answering(Recorder):
+        def eof_received(self) -> bool:
+            self.transport.write(b"you too")
+            return super().eof_received()
+
+    async def main() -> None:
+        protocol, peer = await connect(Answering)
+        peer.end()
+        assert await peer.receive(7) == b"you too"
+        assert await protocol.lost is None
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_an_end_without_goodbye_is_an_end(run: Any, side: str) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(side=side)
+        await peer.send(b"last")
+        peer.end()
+        assert await protocol.lost is None
+        assert protocol.received == b"last"
+        assert protocol.calls[-2:] == ["eof", "lost"]
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_a_reset_is_an_error(run: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        reset(peer.sock)
+        assert isinstance(await protocol.lost, ConnectionResetError)
+        assert protocol.calls == ["made", "lost"]
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_abort_is_at_once(run: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        protocol.transport.write(bytes(5_000_000))
+        protocol.transport.abort()
+        protocol.transport.abort()
+        assert protocol.transport.is_closing()
+        assert await protocol.lost is None
+        assert protocol.calls == ["made", "lost"]
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("what", ["close", "abort"])
+def test_ending_from_within_data_received(run: Any, what: str) -> None:
+    class Leaving(Recorder):
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            getattr(self.transport, what)()
+
+    async def main() -> None:
+        protocol, peer = await connect(Leaving)
+        await peer.send(b"go")
+        if what == "close":
+            assert await peer.receive(1) == b""
+            await peer.goodbye()
+        assert await protocol.lost is None
+        assert (
+            protocol.calls == ["made", "data", "eof", "lost"] if what == "close" else ["made", "data", "lost"]
+        )
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_a_peer_that_never_says_goodbye(run: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(ssl_shutdown_timeout=0.01)
+        protocol.transport.close()
+        assert isinstance(await protocol.lost, TimeoutError)
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_a_peer_that_does_not_read(run: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(ssl_shutdown_timeout=0.01, family="unix")
+        await fill(protocol, peer)
+        protocol.transport.close()
+        assert isinstance(await protocol.lost, TimeoutError)
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("close", ["before", "after", "never"])
+@pytest.mark.parametrize("goodbye", [False, True])
+def test_a_peer_that_ends_and_does_not_read(run: Any, close: str, goodbye: bool) -> None:
+    """asyncio waits for ever, before Python 3.14."""
+
+    async def main() -> None:
+        protocol, peer = await connect(ssl_shutdown_timeout=0.01, family="unix")
+        await fill(protocol, peer)
+        if close == "before":
+            protocol.transport.close()
+        if goodbye:
+            await peer.say_goodbye()
+        peer.end()
+        if close == "after":
+            protocol.transport.close()
+        assert isinstance(await protocol.lost, TimeoutError)
+        peer.sock.close()
+
+    run(main())
+
+
+def test_a_peer_that_goes_on_talking(run: Any) -> None:
+    """asyncio ends such a connection with an error of OpenSSL's."""
+
+    async def main() -> None:
+        protocol, peer = await connect()
+        protocol.transport.close()
+        await peer.send(bytes(200_000))
+        await peer.goodbye()
+        assert await protocol.lost is None
+        assert protocol.received == b""
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_closing_while_reading_is_paused(run: Any, size: int) -> None:
+    """What was not read is nobody's; what was written still leaves."""
+
+    async def main() -> None:
+        protocol, peer = await connect()
+        protocol.transport.pause_reading()
+        sending = asyncio.ensure_future(peer.send(bytes(size)))
+        limit = min(size, protocol.transport.get_read_buffer_limits()[1])
+        while protocol.transport.get_read_buffer_size() < limit:
+            await asyncio.sleep(0)
+        protocol.transport.write(b"bye")
+        protocol.transport.close()
+        await sending
+        assert await peer.receive(3) == b"bye"
+        await peer.goodbye()
+        assert await protocol.lost is None
+        assert protocol.received == b""
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
+def test_writing_after_the_end(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        protocol.transport.close()
+        protocol.transport.write(b"too late")
+        assert await peer.receive(1) == b""
+        peer.sock.close()
+        await protocol.lost
+        assert not caplog.records
+        for _ in range(6):
+            protocol.transport.write(b"much too late")
+
+    with caplog.at_level(logging.WARNING, "asyncio"):
+        run(main())
+    assert {record.message for record in caplog.records} == {"SSL connection is closed"}
+
+
+@pytest.mark.contract
+def test_half_closing_is_not_for_tls(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(lambda: Recorder(keep_open=True))
+        assert not protocol.transport.can_write_eof()
+        with pytest.raises(NotImplementedError):
+            protocol.transport.write_eof()
+        await peer.goodbye()
+        assert await protocol.lost is None
+        peer.sock.close()
+
+    with caplog.at_level(logging.WARNING, "asyncio"):
+        run(main())
+    assert [record.message for record in caplog.records] == [
+        "returning true from eof_received() has no effect when using ssl"
+    ]
+
+
+@pytest.mark.contract
+def test_what_eof_received_raises_is_reported(run: Any, reports: list[dict[str, Any]]) -> None:
+    class Failing(Recorder):
+        def eof_received(self) -> bool:
+            raise ZeroDivisionError
+
+    async def main() -> None:
+        protocol, peer = await connect(Failing)
+        await peer.say_goodbye()
+        assert isinstance(await protocol.lost, ZeroDivisionError)
+        peer.sock.close()
+
+    run(main())
+    assert [report["message"] for report in reports] == ["Error calling eof_received()"]
+    reports.clear()
+
+
+@pytest.mark.contract
+def test_callbacks_run_in_the_context_of_the_connection(run: Any) -> None:
+    import contextvars
+
+    colour = contextvars.ContextVar("colour", default="none")
+    seen: list[str] = []
+
+    class Looking(Recorder):
+        def data_received(self, data: bytes) -> None:
+            seen.append(colour.get())
+            super().data_received(data)
+
+        def eof_received(self) -> bool:
+            seen.append(colour.get())
+            return super().eof_received()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            seen.append(colour.get())
+            super().connection_lost(error)
+
+    async def main() -> None:
+        colour.set("red")
+        protocol, peer = await connect(Looking)
+        colour.set("blue")
+        await peer.send(b"some")
+        await protocol.until(4)
+        await peer.goodbye()
+        await protocol.lost
+        peer.sock.close()
+
+    run(main())
+    assert len(seen) >= 3 and set(seen) == {"red"}
+
+
+def test_one_that_was_never_closed(new_loop: Any) -> None:
+    loop = new_loop()
+    protocol, peer = loop.run_until_complete(connect())
+    loop.close()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del protocol
+        gc.collect()
+    peer.sock.close()
+    said = [str(warning.message) for warning in caught if warning.category is ResourceWarning]
+    assert any(message.startswith("unclosed transport <TlsTransport open") for message in said), said
+
+
+@pytest.mark.contract
+def test_a_server_that_is_closed_ends_its_connections(loop: Any, run: Any) -> None:
+    from tests.tls.peers import Peer, client_context, server_context
+
+    async def main() -> None:
+        protocols: list[Any] = []
+
+        def factory() -> Recorder:
+            protocols.append(Recorder())
+            return protocols[-1]
+
+        server = await loop.create_server(factory, "127.0.0.1", 0, ssl=server_context())
+        sock = socket.socket()
+        sock.setblocking(False)
+        await loop.sock_connect(sock, server.sockets[0].getsockname())
+        peer = Peer(sock, client_context(), False)
+        await peer.handshake()
+        await peer.send(b"here")
+        while not protocols:
+            await asyncio.sleep(0)
+        (protocol,) = protocols
+        await protocol.until(4)
+        server.close()
+        protocol.transport.close()
+        assert await peer.receive(1) == b""
+        await peer.goodbye()
+        assert await protocol.lost is None
+        sock.close()
+        await server.wait_closed()
+
+    run(main())
+
+
+def test_closed_twice_the_context_is_not_kept(run: Any) -> None:
+    """Even by a protocol that keeps its transport, and that somebody keeps."""
+    from tests.tls.peers import client_context
+
+    async def main() -> None:
+        context = client_context()
+        protocol, peer = await connect(context=context)
+        context = weakref.ref(context)  # type: ignore[assignment]
+        protocol.transport.close()
+        protocol.transport.close()
+        assert protocol.transport.get_extra_info("sslcontext") is not None
+        await peer.receive(1)
+        await peer.goodbye()
+        await protocol.lost
+        assert context() is None  # type: ignore[operator]
+        assert protocol.transport.get_extra_info("sslcontext") is None
+        assert protocol.transport.get_extra_info("peername") == peer.sock.getsockname()
+        assert protocol.transport.get_write_buffer_size() == protocol.transport.get_read_buffer_size() == 0
+        protocol.transport.close()
+        protocol.transport.abort()
+        protocol.transport.write(b"too late")
+        peer.sock.close()
+
+    run(main())

@@ -1,0 +1,11 @@
+cdef class Backlog:
+    # The loop's thread only.
+    cdef list pieces           # of bytes, oldest first
+    cdef Py_ssize_t size       # of all of them, without what is taken
+    cdef Py_ssize_t offset     # how much of the oldest is taken
+
+    cdef int append(self, bytes data) except -1
+    cdef const char *first(self, Py_ssize_t *size) except NULL
+    cdef int taken(self, Py_ssize_t count) except -1
+    cdef int clear(self) except -1
+    cdef int _join_small(self) except -1
