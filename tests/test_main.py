@@ -26,3 +26,17 @@ def test_without_a_command_the_usage_is_shown() -> None:
     ended = subprocess.run([sys.executable, "-m", "uringloop"], capture_output=True, text=True, timeout=30)
     assert ended.returncode == 2
     assert all(name in ended.stderr + ended.stdout for name in ("COMMAND", "usage"))
+
+
+def test_a_reader_that_ends_first_is_no_error() -> None:
+    doctor = subprocess.Popen(
+        [sys.executable, "-m", "uringloop", "doctor"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert doctor.stdout is not None and doctor.stderr is not None
+    doctor.stdout.close()
+    assert doctor.stderr.read() == ""
+    doctor.stderr.close()
+    assert doctor.wait(30) == 141

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -47,5 +49,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(_command(options.command).main(options))
 
 
+def run() -> int:
+    """`main` as a program: what reads the output may end first, as `head` does."""
+    if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
+        return main()  # what the user's program raises is its own
+    try:
+        code = main()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # or the interpreter complains at its end
+        return 128 + signal.SIGPIPE
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())
