@@ -16,7 +16,7 @@ cdef class Loop:
     cdef Spinner spinner
     cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
     cdef public bint _stopping
-    cdef public bint _closed              # read by any thread
+    cdef int closed                       # read by any thread
     cdef public bint _debug
     cdef public object _task_factory
     cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once

@@ -20,7 +20,7 @@ from uringloop._core.handle cimport (
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
     INT64_MAX, INT64_MIN, UR_FREE_THREADED, ur_add_fast_method, ur_guard_lock, ur_guard_unlock, ur_load_flag,
-    ur_load_int, ur_load_ulong, ur_now_ns, ur_store_int, ur_store_ulong,
+    ur_load_int, ur_load_ulong, ur_now_ns, ur_store_flag, ur_store_int, ur_store_ulong,
 )
 from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
@@ -55,7 +55,7 @@ cdef str _CONTEXT = "context"
 
 cdef class Loop:
     def __cinit__(self):
-        self._closed = True  # until all of it is there: nothing to close, or to warn of, where a part fails
+        self.closed = True  # until all of it is there: nothing to close, or to warn of, where a part fails
 
     def _set_up(self, engine_class, dict options, double busy_poll):
         """Make the parts. Not __init__: that is BaseEventLoop's, which sets attributes only."""
@@ -216,7 +216,7 @@ cdef class Loop:
         return 0
 
     cdef int check(self) except -1:
-        if self._closed:
+        if ur_load_flag(&self.closed):
             raise RuntimeError("Event loop is closed")
         return 0
 
@@ -254,7 +254,7 @@ cdef class Loop:
         return ur_load_ulong(&self.runner) != 0
 
     def is_closed(self):
-        return self._closed
+        return bool(ur_load_flag(&self.closed))
 
     def get_debug(self):
         return self._debug
@@ -275,6 +275,14 @@ cdef class Loop:
     def _check_thread(self):
         if ur_load_ulong(&self.runner) and not runs_here(self):
             raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
+
+    @property
+    def _closed(self):
+        return bool(ur_load_flag(&self.closed))
+
+    @_closed.setter
+    def _closed(self, value):
+        ur_store_flag(&self.closed, bool(value))
 
     @property
     def _thread_id(self):
@@ -306,7 +314,7 @@ cdef class Loop:
         ur_store_int(&self.watching, flags)
         if not flags:
             self.watch.set_flags(0)
-        if flags and not self._closed:
+        if flags and not self.closed:
             if not UR_FREE_THREADED:
                 self.watch.look_at(self.engine.ops)  # at once: the loop may be stuck
             ur_guard_lock(&self.inbox.guard)
@@ -379,7 +387,7 @@ cdef object _call_soon(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObje
     cdef PyObject *handle
     if nargs < 1:
         _missing("call_soon", "'callback'")
-    if loop._closed:
+    if ur_load_flag(&loop.closed):
         loop.check()
     if loop._debug:
         _watch_call(loop, args[0], "call_soon", True)
@@ -399,7 +407,7 @@ cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t na
     cdef PyObject *handle
     if nargs < 1:
         _missing("call_soon_threadsafe", "'callback'")
-    if loop._closed:
+    if ur_load_flag(&loop.closed):
         loop.check()
     if loop._debug:
         _watch_call(loop, args[0], "call_soon_threadsafe", False)
@@ -419,7 +427,7 @@ cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t na
 
 cdef object _schedule(Loop loop, double when, PyObject **args, Py_ssize_t nargs, PyObject *cvars, str name):
     cdef PyObject *handle
-    if loop._closed:
+    if ur_load_flag(&loop.closed):
         loop.check()
     if loop._debug:
         _watch_call(loop, args[1], name, True)
@@ -471,7 +479,7 @@ cdef object _create_task(PyObject *self, PyObject **args, Py_ssize_t nargs, PyOb
     """A task of the class that asyncio has for them, without BaseEventLoop's Python frame in between."""
     cdef Loop loop = <Loop> self
     cdef PyObject *stack[3]
-    if nargs == 1 and kwnames is NULL and loop._task_factory is None and not loop._closed:
+    if nargs == 1 and kwnames is NULL and loop._task_factory is None and not loop.closed:
         stack[1] = args[0]
         stack[2] = self
         return PyObject_Vectorcall(_tasks["Task"], &stack[1], 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)

@@ -44,7 +44,7 @@ cdef class AsyncFile(Callee):
 
     async def _until_ended(self):
         """One more of the operations that calls have left in the kernel, or that need no turn, has ended."""
-        if self.current is not None and self.current.loop._closed:
+        if self.current is not None and self.current.loop.closed:
             self.op_ended(self.current)  # drained, and nobody told us
             return
         self.freed = self.loop.create_future()
