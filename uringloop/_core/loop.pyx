@@ -19,13 +19,13 @@ from uringloop._core.handle cimport (
 )
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
-    INT64_MAX, INT64_MIN, UR_FREE_THREADED, ur_add_fast_method, ur_guard_lock, ur_guard_unlock, ur_load_flag,
+    INT64_MAX, UR_FREE_THREADED, ur_add_fast_method, ur_guard_lock, ur_guard_unlock, ur_load_flag,
     ur_load_int, ur_load_ulong, ur_now_ns, ur_store_flag, ur_store_int, ur_store_ulong,
 )
 from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
 from uringloop._core.spin cimport Spinner
-from uringloop._core.timers cimport Timers
+from uringloop._core.timers cimport Timers, deadline_of
 from uringloop._core.watch cimport Watch
 
 cdef extern from "Python.h":
@@ -41,9 +41,6 @@ cdef extern from *:
     object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
     Py_ssize_t PyTuple_GET_SIZE(PyObject *items) noexcept
     PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t i) noexcept
-
-cdef extern from "<math.h>" nogil:
-    double ceil(double)
 
 # Looked up at each call, as asyncio does: programs put classes of their own there.
 cdef dict _tasks = tasks.__dict__
@@ -334,18 +331,6 @@ cdef class Loop:
         }
 
 
-cdef int64_t _deadline(double when) noexcept:
-    """The first nanosecond that is not before `when` as `time()` would show it. Not a number: now."""
-    cdef double ns = ceil(when * 1e9)
-    cdef int64_t first
-    if not ns < 9.2e18:
-        return INT64_MAX if ns == ns else INT64_MIN
-    if ns < -9.2e18:
-        return INT64_MIN
-    first = <int64_t> ns
-    return first + 1 if <double> first / 1e9 < when else first
-
-
 cdef PyObject *_context(PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str name) except? NULL:
     """The one keyword of the call_soon family, borrowed; NULL where it was not given."""
     if kwnames is NULL:
@@ -435,7 +420,7 @@ cdef object _schedule(Loop loop, double when, PyObject **args, Py_ssize_t nargs,
     result = steal(handle)
     if loop._debug:
         _watch_handle(loop, handle)
-    loop.timers.add(_deadline(when), <TimerHandle> handle)
+    loop.timers.add(deadline_of(when), <TimerHandle> handle)
     return result
 
 

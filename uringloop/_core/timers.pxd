@@ -35,3 +35,6 @@ cdef class Timers(TimerKeeper):
     cdef void _sift_up(self, Py_ssize_t at) noexcept
     cdef void _sift_down(self, Py_ssize_t at) noexcept
     cdef void _sweep(self) noexcept
+
+
+cdef int64_t deadline_of(double when) noexcept

@@ -11,12 +11,27 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memmove
 
 from uringloop._core.handle cimport TimerHandle, TimerKeeper
-from uringloop._core.kernel cimport INT64_MAX, int64_t, uint64_t, ur_get_traverse, ur_set_traverse, ur_visit_owned
+from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, int64_t, uint64_t, ur_get_traverse, ur_set_traverse, ur_visit_owned
 from uringloop._core.ready cimport ReadyQueue, ready_push_owned
+
+cdef extern from "<math.h>" nogil:
+    double ceil(double)
 
 cdef enum:
     FEW = 64         # cancelled: a sweep of less costs more than it frees
     SHORT_LINE = 2   # one so short is given up for a timer that does not fit behind it
+
+
+cdef int64_t deadline_of(double when) noexcept:
+    """The first nanosecond that is not before `when` as `time()` would show it. Not a number: now."""
+    cdef double ns = ceil(when * 1e9)
+    cdef int64_t first
+    if not ns < 9.2e18:
+        return INT64_MAX if ns == ns else INT64_MIN
+    if ns < -9.2e18:
+        return INT64_MIN
+    first = <int64_t> ns
+    return first + 1 if <double> first / 1e9 < when else first
 
 
 cdef inline bint _before(Deadline *a, Deadline *b) noexcept nogil:

@@ -188,6 +188,13 @@ cdef class Outcome(Waitlist):
         if self.task is not None:
             self.task.cancel(message)
 
+    def _get_snapshot(self):
+        """How asyncio.wrap_future asks since Python 3.15: done, cancelled, result, exception."""
+        if not self.take():
+            return False, False, None, None
+        self.looked = True
+        return True, self.state == OUTCOME_CANCELLED, self.value, self.error
+
     # What concurrent.futures.wait() and as_completed() look at
 
     @property

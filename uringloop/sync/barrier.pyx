@@ -52,7 +52,7 @@ cdef class Barrier(Waitlist):
     def wait_sync(self, timeout=None):
         """The same for a plain thread. After `timeout` seconds the barrier is broken, as with threading's."""
         cdef Waiter waiter
-        cdef bint last
+        cdef bint last, refused
         cdef PyObject *chain
         not_in_a_loop("Barrier.wait_sync()", "`await barrier.wait()`")
         waiter = thread_waiter(self, None)
@@ -60,7 +60,10 @@ cdef class Barrier(Waitlist):
         if last:
             _let_through(chain)
             return self.parties - 1
-        if waiter.state == WAITER_NEW:
+        ur_guard_lock(&self.guard)
+        refused = waiter.state == WAITER_NEW
+        ur_guard_unlock(&self.guard)
+        if refused:
             raise BrokenBarrierError("Barrier aborted")
         number = self.sleep(waiter, timeout)
         if number is TIMED_OUT:
