@@ -14,6 +14,7 @@ import asyncio
 import gc
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -50,6 +51,9 @@ ENGINES = available_engines()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A job in a shell's background is started so, and programs that tests interrupt would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
         "markers", "contract: asserts what asyncio promises, so runs on stock asyncio too"
     )

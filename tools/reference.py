@@ -5,6 +5,7 @@ in the build.
 """
 
 import ast
+import copy
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -141,7 +142,7 @@ def docstring(module: str, node: ast.ClassDef | Function, *owner: str) -> str:
 
 def signature(node: Function, owner: str = "") -> str:
     """As it is called: without self, one argument a line where it is long."""
-    arguments = node.args
+    arguments = copy.deepcopy(node.args)  # the tree is asked again, of another class
     if owner and not any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list):
         first = (arguments.posonlyargs or arguments.args)[:1]
         arguments.args = [a for a in arguments.args if a not in first]
@@ -150,7 +151,7 @@ def signature(node: Function, owner: str = "") -> str:
     name = owner if node.name == "__init__" else node.name
     start = f"class {name}" if node.name == "__init__" else f"{start}{name}"
     end = "" if node.returns is None or node.name == "__init__" else f" -> {ast.unparse(node.returns)}"
-    line = f"{start}({ast.unparse(arguments)}){end}"
+    line = f"{start}({', '.join(split(arguments))}){end}"
     if len(line) <= 96:
         return line
     return f"{start}(\n" + "".join(f"    {each},\n" for each in split(arguments)) + f"){end}"
@@ -215,7 +216,8 @@ def of_class(module: str, node: ast.ClassDef) -> Iterator[str]:
                 continue
             if member.name == "__init__" and each is node:
                 head = signature(member, node.name)
-            if not member.name.startswith("_") and home != "uringloop.files.call":
+            never = member.returns is not None and ast.unparse(member.returns) == "NoReturn"
+            if not member.name.startswith("_") and home != "uringloop.files.call" and not never:
                 methods[member.name] = of_method(home, each.name, member, node.name)
     yield code(head) + docstring(module, node) + "\n"
     yield from fields(module, node)
@@ -288,7 +290,6 @@ def entries(name: str) -> Iterator[str]:
 def page(name: str) -> str:
     """The Markdown of a page."""
     about = PAGES[name]
-    source_of.cache_clear()  # signature() takes the trees apart
     parts = [f"# {about.title}\n", about.introduction + "\n"]
     for each in about.names:
         parts += entries(each)

@@ -33,7 +33,7 @@ def others() -> None:
     """The command, and the plugin of pytest, by the names they are installed under."""
     said = subprocess.check_output([Path(sys.executable).with_name("uringloop"), "--version"], text=True)
     assert said == f"uringloop {uringloop.__version__}\n", said
-    (plugin,) = metadata.entry_points(group="pytest11", name="uringloop")
+    (plugin,) = metadata.entry_points(group="pytest11", name="uringloop.pytest_plugin")
     assert hasattr(plugin.load(), "pytest_addoption")
 
 

@@ -22,7 +22,7 @@ def test_every_public_name_is_there() -> None:
 @pytest.mark.parametrize(
     ("page", "text"),
     [
-        ("sync", "def acquire_sync(timeout: float | None=None) -> bool"),  # of a stub
+        ("sync", "def acquire_sync(timeout: float | None = None) -> bool"),  # of a stub
         ("sync", "From a plain thread: True once acquired"),  # of what is compiled
         ("scheduler", "    dispatch: str | Dispatch = 'round_robin',\n"),  # one a line where it is long
         ("scheduler", "1. Refuse: submit raises"),
@@ -33,6 +33,10 @@ def test_every_public_name_is_there() -> None:
 )
 def test_signatures_and_text(page: str, text: str) -> None:
     assert text in PAGES[page]
+
+
+def test_what_is_inherited_is_the_same_for_each() -> None:
+    assert PAGES["sync"].count("def acquire_sync(timeout: float | None = None) -> bool") == 4
 
 
 def test_the_command_line_shows_every_command() -> None:

@@ -90,11 +90,9 @@ def _flag_sets(disabled):
     cdef uint32_t common = IORING_SETUP_R_DISABLED
     cdef uint32_t best = common
     cdef uint32_t no_defer = common
-    if "single_issuer" not in disabled:
-        best |= IORING_SETUP_SINGLE_ISSUER
-        no_defer |= IORING_SETUP_SINGLE_ISSUER
-        if "defer_taskrun" not in disabled:
-            best |= IORING_SETUP_DEFER_TASKRUN
+    # A ring of one issuer cannot be entered by another thread, and only DEFER_TASKRUN makes it safe to leave one.
+    if "single_issuer" not in disabled and "defer_taskrun" not in disabled:
+        best |= IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN
     if "coop_taskrun" not in disabled:
         no_defer |= IORING_SETUP_COOP_TASKRUN
         if not best & IORING_SETUP_DEFER_TASKRUN:

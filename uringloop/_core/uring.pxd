@@ -10,6 +10,7 @@ cdef class UringEngine(Engine):
     # The loop's thread only, all of it.
     cdef Ring ring
     cdef int owner_tid              # the thread the ring is bound to; 0 while it is still disabled
+    cdef bint shared_out            # threads before this one submitted to it
     cdef bint taskrun_visible       # pending kernel work shows in the ring's flags
     cdef unsigned blind_turns       # turns since the last enter, where it does not show
     cdef uintptr_t *backlog         # Op pointers, or pointer | 1: cancel that one
@@ -22,6 +23,8 @@ cdef class UringEngine(Engine):
 
     cdef int _open(self) except -1
     cdef int _move(self) except -1
+    cdef void _change_hands(self, int tid) noexcept
+    cdef bint _again(self, Op op) noexcept
     cdef void _close_ring(self) noexcept
     cdef int _remember(self, uintptr_t entry) except -1
     cdef bint _fill(self) except -1

@@ -1,7 +1,7 @@
 # UringEngine: the engine everybody gets. Owns the ring, the backlog of operations whose entries are not
 # written yet, and the completion walk. Everything submitted in a turn is written and enters the kernel in
-# one system call, the one that also waits. A ring belongs to one thread: on a change of thread the engine
-# moves to a new ring.
+# one system call, the one that also waits. A ring of one issuer belongs to one thread: on a change of thread the
+# engine moves to a new ring.
 import errno as errno_module
 import os
 
@@ -15,8 +15,8 @@ from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.engine cimport Engine
 from uringloop._core.kernel cimport (
     EAGAIN, EBUSY, ECANCELED, EEXIST, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
-    IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_OP_ASYNC_CANCEL, IORING_SETUP_DEFER_TASKRUN,
-    IORING_SETUP_TASKRUN_FLAG, IORING_SQ_CQ_OVERFLOW, IOSQE_CQE_SKIP_SUCCESS, URINGLOOP_DEBUG, io_uring_cqe,
+    IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_ENTER_REGISTERED_RING, IORING_OP_ASYNC_CANCEL,
+    IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_TASKRUN_FLAG, IORING_SQ_CQ_OVERFLOW, IOSQE_CQE_SKIP_SUCCESS, URINGLOOP_DEBUG, io_uring_cqe,
     io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_load_acquire, ur_load_relaxed,
     ur_store_release,
 )
@@ -103,8 +103,13 @@ cdef class UringEngine(Engine):
     cdef int attach(self) except -1:
         cdef int tid = ur_gettid()
         cdef int err
-        if self.forked or self.owner_tid and tid != self.owner_tid:
+        if self.forked:
             self._move()
+        elif self.owner_tid and tid != self.owner_tid:
+            if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
+                self._move()
+            else:
+                self._change_hands(tid)
         if not self.owner_tid:
             err = ring_enable(&self.ring, offer().registered_ring)
             if err < 0:
@@ -146,6 +151,26 @@ cdef class UringEngine(Engine):
                 self.ops.requeued(op)
             self._remember(<uintptr_t> <PyObject *> op)
         return 0
+
+    cdef void _change_hands(self, int tid) noexcept:
+        """Without SINGLE_ISSUER the ring itself goes to the other thread. Leaving it would lose data: the kernel
+        may complete a receive at any moment, after the last walk too."""
+        self.ring.enter_fd = self.ring.fd  # the registered one was the other thread's
+        self.ring.enter_flags &= ~<unsigned> IORING_ENTER_REGISTERED_RING
+        self.owner_tid = tid
+        self.shared_out = True
+
+    cdef bint _again(self, Op op) noexcept:
+        """A completion says that an operation was cancelled, and we did not: the thread that submitted it has ended.
+        What is repeatable is submitted again. False: it is not, and is told."""
+        if op.state != OP_IN_KERNEL or not op.repeatable or self.closed:
+            return False
+        try:
+            self._remember(<uintptr_t> <PyObject *> op)
+        except MemoryError:
+            return False
+        self.ops.requeued(op)
+        return True
 
     cdef int submit(self, Op op) except -1:
         self._remember(<uintptr_t> <PyObject *> op)
@@ -292,6 +317,8 @@ cdef class UringEngine(Engine):
                 continue  # a cancel request that found nothing to cancel
             if cqe.flags & IORING_CQE_F_BUFFER:
                 self.pool.took(cqe.flags >> IORING_CQE_BUFFER_SHIFT)
+            if self.shared_out and cqe.res == -ECANCELED and self._again(<Op> <PyObject *> <uintptr_t> cqe.user_data):
+                continue
             self.ops.completed(<Op> <PyObject *> <uintptr_t> cqe.user_data, cqe.res, cqe.flags, self.ready)
         ur_store_release(self.ring.cq_head, head)
 

@@ -46,22 +46,22 @@ def where(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> 
 
 
 def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
-    # The furthest place from which decoding can begin, at or before the wanted one: guessed from the
-    # average size of a character, and halved until it is not beyond. From there on byte by byte.
+    # The furthest place from which decoding can begin, at or before the wanted one: guessed from the average
+    # size of a character, and moved back in steps that double until it is not beyond. From there on byte by byte.
     begin, count, begin_flags = 0, 0, flags
-    guess = len(fed)
+    guess, step = len(fed), 1
     while guess > 0:
         decoder.setstate((b"", flags))
         decoded = len(decoder.decode(fed[:guess]))
         pending, guess_flags = decoder.getstate()
-        if decoded <= characters and not pending:
+        if decoded > characters:
+            guess = min(guess - step, guess * characters // decoded)
+            step *= 2
+        elif pending:
+            guess -= len(pending)
+        else:
             begin, count, begin_flags = guess, decoded, guess_flags
             break
-        guess = (
-            guess - len(pending)
-            if decoded <= characters and pending
-            else min(guess - 1, guess * characters // decoded)
-        )
     decoder.setstate((b"", begin_flags))
     if count == characters:
         return Cookie(start + begin, begin_flags)
