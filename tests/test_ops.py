@@ -273,6 +273,68 @@ def test_what_the_core_writes_is_what_the_kernel_has(loop: Any, tmp_path: Path) 
     assert path.read_bytes() == b"abc" * 1000
 
 
+def test_what_the_core_says_of_a_file_is_what_the_kernel_says(loop: Any, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"x" * 12_345)
+    os.utime(path, ns=(123_456_789, 987_654_321))
+
+    async def main() -> None:
+        seen = liburing.Statx()
+        await ops.submit(liburing.io_uring_prep_statx, seen, str(path))
+        said = await uringloop.fs.stat(path)
+        assert (said.st_size, said.st_ino, said.st_mode, said.st_nlink) == (
+            seen.size,
+            seen.ino,
+            seen.mode,
+            seen.nlink,
+        )
+        assert said.st_mtime_ns == 987_654_321
+
+    run(loop, main())
+
+
+def test_what_the_core_closes_is_closed(loop: Any, tmp_path: Path) -> None:
+    async def main() -> None:
+        file = await uringloop.open_file(tmp_path / "f", "wb")
+        fd = file.fileno()
+        assert await ops.submit(liburing.io_uring_prep_fsync, fd) == 0
+        await file.close()
+        with pytest.raises(OSError) as raised:
+            await ops.submit(liburing.io_uring_prep_fsync, fd)
+        assert raised.value.errno == errno.EBADF
+
+    run(loop, main())
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_what_goes_through_fixed_buffers_is_what_the_kernel_has(
+    loop: Any, tmp_path: Path, direct: bool
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(bytes(65536))
+
+    async def main() -> None:
+        buffers = uringloop.files.FixedBuffers(1, 8192)
+        async with uringloop.open_file(path, "r+b", direct=direct) as file:
+            with await buffers.lend() as view:
+                view[:] = b"f" * 8192
+                await file.pwrite(view, 4096)
+        seen = bytearray(16384)
+        fd = os.open(path, os.O_RDWR)
+        try:
+            assert await ops.submit(liburing.io_uring_prep_read, fd, seen, 0) == 16384
+            assert seen == bytes(4096) + b"f" * 8192 + bytes(4096)
+            assert await ops.submit(liburing.io_uring_prep_write, fd, b"g" * 4096, 8192) == 4096
+        finally:
+            os.close(fd)
+        async with uringloop.open_file(path, "rb", direct=direct) as file:
+            with await buffers.lend() as view:
+                assert await file.pread(view, 4096) == 8192
+                assert bytes(view) == b"f" * 4096 + b"g" * 4096
+
+    run(loop, main())
+
+
 def test_waitid(loop: Any) -> None:
     async def main() -> None:
         child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])

@@ -392,6 +392,37 @@ def test_the_wake_still_works_after_many_changes_of_thread(loop: Any) -> None:
         thread.join()
 
 
+def test_a_ring_that_cannot_be_had_in_another_thread_is_an_error(engine: str, program: Program) -> None:
+    # Kernels since 6.14 count a ring among the locked memory of a user without the privilege.
+    code = """
+import asyncio, ctypes, resource, threading, uringloop
+loop = uringloop.new_event_loop()
+loop.run_until_complete(asyncio.sleep(0))
+libc, header, capabilities = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+assert libc.capget(header, capabilities) == 0
+capabilities[0] &= ~(1 << 14)  # CAP_IPC_LOCK
+assert libc.capset(header, capabilities) == 0
+limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, limit))
+said = []
+def again():
+    try:
+        loop.run_until_complete(asyncio.sleep(0))
+    except OSError as error:
+        said.append(error)
+for _ in range(2):
+    thread = threading.Thread(target=again)
+    thread.start()
+    thread.join()
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit))
+loop.run_until_complete(asyncio.sleep(0))
+loop.close()
+print("ended", *said)
+"""
+    ended = program(code)
+    assert ended.stdout == "ended\n" or "Cannot allocate memory" in ended.stdout
+
+
 def test_the_engine_says_what_it_is(loop: Any) -> None:
     settle(loop)
     assert re.fullmatch(

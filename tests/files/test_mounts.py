@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,16 +19,6 @@ def test_what_is_memory_and_what_is_unknown() -> None:
     assert filesystem_kind(os.stat("/dev/shm").st_dev) == "memory"
     assert filesystem_kind(os.stat("/proc").st_dev) == ""
     assert filesystem_kind(10**9) == ""
-
-
-@pytest.fixture
-def hanging(tmp_path: Path) -> Iterator[HangingFilesystem]:
-    try:
-        filesystem = HangingFilesystem(tmp_path)
-    except OSError as error:
-        pytest.skip(f"takes root and FUSE: {error}")
-    yield filesystem
-    filesystem.close()
 
 
 def test_a_filesystem_that_hangs_holds_up_its_own_calls_only(

@@ -58,6 +58,8 @@ struct io_uring_params {
 struct io_uring_timespec { int64_t tv_sec; long long tv_nsec; };
 struct io_uring_getevents_arg { uint64_t sigmask; uint32_t sigmask_sz; uint32_t min_wait_usec; uint64_t ts; };
 struct io_uring_rsrc_update { uint32_t offset; uint32_t resv; uint64_t data; };
+struct io_uring_rsrc_register { uint32_t nr; uint32_t flags; uint64_t resv2; uint64_t data; uint64_t tags; };
+struct io_uring_rsrc_update2 { uint32_t offset; uint32_t resv; uint64_t data; uint64_t tags; uint32_t nr; uint32_t resv2; };
 struct io_uring_probe_op { uint8_t op; uint8_t resv; uint16_t flags; uint32_t resv2; };
 struct io_uring_probe { uint8_t last_op; uint8_t ops_len; uint16_t resv; uint32_t resv2[3]; struct io_uring_probe_op ops[256]; };
 struct io_uring_buf { uint64_t addr; uint32_t len; uint16_t bid; uint16_t resv; };
@@ -69,6 +71,8 @@ _Static_assert(offsetof(struct io_uring_sqe, splice_fd_in) == 44, "io_uring_sqe.
 _Static_assert(sizeof(struct io_uring_cqe) == 16, "io_uring_cqe");
 _Static_assert(sizeof(struct io_uring_params) == 120, "io_uring_params");
 _Static_assert(sizeof(struct io_uring_getevents_arg) == 24, "io_uring_getevents_arg");
+_Static_assert(sizeof(struct io_uring_rsrc_register) == 32, "io_uring_rsrc_register");
+_Static_assert(sizeof(struct io_uring_rsrc_update2) == 32, "io_uring_rsrc_update2");
 _Static_assert(sizeof(struct io_uring_buf) == 16, "io_uring_buf");
 _Static_assert(sizeof(struct io_uring_buf_reg) == 40, "io_uring_buf_reg");
 
@@ -107,10 +111,13 @@ _Static_assert(sizeof(struct io_uring_buf_reg) == 40, "io_uring_buf_reg");
 
 #define IORING_REGISTER_PROBE 8
 #define IORING_REGISTER_ENABLE_RINGS 12
+#define IORING_REGISTER_BUFFERS2 15
+#define IORING_REGISTER_BUFFERS_UPDATE 16
 #define IORING_REGISTER_RING_FDS 20
 #define IORING_UNREGISTER_RING_FDS 21
 #define IORING_REGISTER_PBUF_RING 22
 #define IORING_UNREGISTER_PBUF_RING 23
+#define IORING_RSRC_REGISTER_SPARSE (1U << 0)
 #define IO_URING_OP_SUPPORTED (1U << 0)
 
 #define IOSQE_FIXED_FILE (1U << 0)

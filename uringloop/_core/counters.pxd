@@ -6,6 +6,7 @@ cdef enum Counted:
     COUNT_BUFFER
     COUNT_FD
     COUNT_TRANSPORT
+    COUNT_FIXED
     COUNTED_KINDS
 
 cdef void count_made(Counted kind) noexcept nogil

@@ -1,11 +1,11 @@
-# Births and deaths of ops, handles, timers, buffers, transports and of the descriptors the core itself
-# opens. Counted in debug builds only, compared by the teardown of every test. Decides nothing.
+# Births and deaths of ops, handles, timers, buffers, transports, fixed buffers and of the descriptors the core
+# itself opens. Counted in debug builds only, compared by the teardown of every test. Decides nothing.
 from uringloop._core.kernel cimport URINGLOOP_DEBUG, ur_add_long, ur_load_long
 
 cdef long _made[<int> COUNTED_KINDS]
 cdef long _freed[<int> COUNTED_KINDS]
 
-_NAMES = ("op", "handle", "timer", "buffer", "fd", "transport")
+_NAMES = ("op", "handle", "timer", "buffer", "fd", "transport", "fixed")
 
 DEBUG_BUILD = bool(URINGLOOP_DEBUG)
 

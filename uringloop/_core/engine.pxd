@@ -36,6 +36,9 @@ cdef class Engine:
     cdef int close(self) except -1
     cdef BufferPool buffers(self)
     cdef char *scratch(self) except NULL
+    cdef int pin(self, void *memory, size_t length, int *number) except? -1
+    cdef void unpin(self, int number) noexcept
+    cdef bint has_pinned(self, int number) noexcept
     cdef long system_calls(self) noexcept
     cdef void _close_wake_fd(self) noexcept
 

@@ -118,6 +118,17 @@ cdef class Engine:
                 raise MemoryError
         return self.scratch_memory
 
+    cdef int pin(self, void *memory, size_t length, int *number) except? -1:
+        """Let the ring pin it, to be named by a number: 0, or -errno. -1 is no number: there is nothing to pin it."""
+        return 0
+
+    cdef void unpin(self, int number) noexcept:
+        """Nothing will be transferred there any more; from any thread."""
+
+    cdef bint has_pinned(self, int number) noexcept:
+        """Is that number one that entries may name?"""
+        return False
+
     cdef long system_calls(self) noexcept:
         """How often this engine called the kernel to submit or wait."""
         return 0

@@ -38,6 +38,7 @@ cdef class FileOp(FutureOp):
     cdef object keep_other
     cdef object names             # (path,) or (path, other path): raise OSError with them; None: return the result
     cdef OpOwner owner
+    cdef bint fixed               # `keep` is a FixedBuffer: named by its number where the ring has it pinned
     cdef bint gives_back          # it must happen, whoever waits: never cancelled
 
 

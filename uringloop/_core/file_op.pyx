@@ -6,12 +6,13 @@ import os
 from libc.string cimport memset
 
 from uringloop._core.coroutine cimport PHASE_OVER, PHASE_WAITING
+from uringloop._core.fixed_buffer cimport FixedBuffer, FixedMemory
 from uringloop._core.future_op cimport FutureOp
 from uringloop._core.kernel cimport (
     ECANCELED, EINTR, IORING_FSYNC_DATASYNC, IORING_OP_CLOSE, IORING_OP_FADVISE, IORING_OP_FALLOCATE,
     IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_OPENAT2, IORING_OP_READ,
-    IORING_OP_RENAMEAT, IORING_OP_SPLICE, IORING_OP_STATX, IORING_OP_SYMLINKAT, IORING_OP_UNLINKAT, IORING_OP_WRITE,
-    IOSQE_ASYNC, c_close, int64_t, io_uring_sqe, uint32_t, uint64_t, uintptr_t,
+    IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_SPLICE, IORING_OP_STATX, IORING_OP_SYMLINKAT,
+    IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, c_close, int64_t, io_uring_sqe, uint32_t, uint64_t, uintptr_t,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_THREAD
@@ -60,7 +61,17 @@ cdef class FileOp(FutureOp):
         return FutureOp.stop(self)
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        cdef FixedMemory memory
+        cdef int place
         sqe[0] = self.entry
+        if self.fixed:
+            # Only now: the loop may have moved to another ring since.
+            memory = (<FixedBuffer> self.keep).memory
+            place = memory.place_in(self.loop.engine)
+            if place >= 0:
+                sqe.opcode = IORING_OP_READ_FIXED if self.entry.opcode == IORING_OP_READ else IORING_OP_WRITE_FIXED
+                sqe.buf_index = place
+                memory.transfers += 1
 
     cdef int block(self) noexcept nogil:
         cdef int64_t res = -EINTR
@@ -107,6 +118,7 @@ cdef FileOp read_op(Loop loop, int fd, object keep, char *data, size_t length, i
     cdef FileOp op = file_op(loop, IORING_OP_READ, fd, <uint64_t> offset, <uint64_t> <uintptr_t> data,
                              <uint32_t> length, 0)
     op.keep = keep
+    op.fixed = isinstance(keep, FixedBuffer)
     return op
 
 
@@ -114,6 +126,7 @@ cdef FileOp write_op(Loop loop, int fd, object keep, const char *data, size_t le
     cdef FileOp op = file_op(loop, IORING_OP_WRITE, fd, <uint64_t> offset, <uint64_t> <uintptr_t> data,
                              <uint32_t> length, 0)
     op.keep = keep
+    op.fixed = isinstance(keep, FixedBuffer)
     return op
 
 

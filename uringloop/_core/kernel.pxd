@@ -83,6 +83,15 @@ cdef extern from "abi.h" nogil:
         uint32_t offset
         uint64_t data
 
+    struct io_uring_rsrc_register:
+        uint32_t nr
+        uint32_t flags
+
+    struct io_uring_rsrc_update2:
+        uint32_t offset
+        uint64_t data
+        uint32_t nr
+
     struct io_uring_probe_op:
         uint8_t op
         uint16_t flags
@@ -116,6 +125,7 @@ cdef extern from "abi.h" nogil:
     uint32_t IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT
     uint32_t IORING_REGISTER_PROBE, IORING_REGISTER_ENABLE_RINGS, IORING_REGISTER_RING_FDS
     uint32_t IORING_UNREGISTER_RING_FDS, IORING_REGISTER_PBUF_RING, IORING_UNREGISTER_PBUF_RING
+    uint32_t IORING_REGISTER_BUFFERS2, IORING_REGISTER_BUFFERS_UPDATE, IORING_RSRC_REGISTER_SPARSE
     uint32_t IO_URING_OP_SUPPORTED
     uint32_t IOSQE_IO_LINK, IOSQE_ASYNC, IOSQE_BUFFER_SELECT, IOSQE_CQE_SKIP_SUCCESS
     uint32_t IORING_CQE_F_BUFFER, IORING_CQE_F_MORE, IORING_CQE_F_SOCK_NONEMPTY, IORING_CQE_BUFFER_SHIFT
@@ -127,6 +137,7 @@ cdef extern from "abi.h" nogil:
     uint8_t IORING_OP_RECV, IORING_OP_OPENAT2, IORING_OP_SPLICE, IORING_OP_SHUTDOWN, IORING_OP_RENAMEAT
     uint8_t IORING_OP_UNLINKAT, IORING_OP_MKDIRAT, IORING_OP_SYMLINKAT, IORING_OP_LINKAT, IORING_OP_SEND_ZC
     uint8_t IORING_OP_READ_MULTISHOT, IORING_OP_WAITID, IORING_OP_FTRUNCATE, IORING_OP_READV, IORING_OP_WRITEV
+    uint8_t IORING_OP_READ_FIXED, IORING_OP_WRITE_FIXED
 
     int ur_io_uring_setup(unsigned entries, io_uring_params *params)
     int ur_io_uring_enter(int fd, unsigned to_submit, unsigned min_complete, unsigned flags,

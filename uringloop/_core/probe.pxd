@@ -15,6 +15,7 @@ cdef struct Offer:
     bint multishot_accept
     bint waitid
     bint ftruncate
+    bint fixed_buffers
     unsigned entries       # 4 with URINGLOOP_TINY, and in a debug build without URINGLOOP_TINY=0
     unsigned completions
     unsigned buffers

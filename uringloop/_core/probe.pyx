@@ -20,7 +20,7 @@ from uringloop._core.ring cimport Ring, ring_close, ring_open
 SWITCHES = (
     "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun", "no_sqarray", "submit_all",
     "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
-    "multishot_accept", "waitid", "ftruncate",
+    "multishot_accept", "waitid", "ftruncate", "fixed_buffers",
 )
 
 cdef Offer _offer
@@ -81,6 +81,8 @@ cdef _ask():
     _offer.multishot_recv = _offer.buffer_ring and "multishot_recv" not in disabled
     _offer.multishot_accept = modern and "multishot_accept" not in disabled
     _offer.ftruncate = _operation_offered(&ring, IORING_OP_FTRUNCATE) and "ftruncate" not in disabled
+    # Sparse tables came with 5.19 too.
+    _offer.fixed_buffers = modern and "fixed_buffers" not in disabled
     _offer.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
     ring_close(&ring)
 
@@ -163,6 +165,6 @@ def offered():
         no_iowait=bool(found.no_iowait), quiet_send=bool(found.quiet_send),
         buffer_ring=bool(found.buffer_ring), multishot_recv=bool(found.multishot_recv),
         multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid),
-        ftruncate=bool(found.ftruncate),
+        ftruncate=bool(found.ftruncate), fixed_buffers=bool(found.fixed_buffers),
     )
     return answer

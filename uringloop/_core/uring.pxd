@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject
 
 from uringloop._core.engine cimport Engine
+from uringloop._core.fixed_table cimport FixedTable
 from uringloop._core.kernel cimport int64_t, uintptr_t
 from uringloop._core.op cimport Op
 from uringloop._core.ring cimport Ring
@@ -19,6 +20,7 @@ cdef class UringEngine(Engine):
     cdef PyObject **quiet           # operations of the entries published last that end without a completion
     cdef unsigned *quiet_at         # ... and the position of each in the submission queue
     cdef Py_ssize_t quiet_count
+    cdef FixedTable fixed           # memory the ring has pinned; None: nobody asked
     cdef readonly long overflows    # times completions had to be fetched from where the kernel parked them
 
     cdef int _open(self) except -1

@@ -13,6 +13,7 @@ from posix.unistd cimport getpid
 from uringloop._core.buffers cimport BufferPool
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.engine cimport Engine
+from uringloop._core.fixed_table cimport FixedTable
 from uringloop._core.kernel cimport (
     EAGAIN, EBUSY, ECANCELED, EEXIST, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
     IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_ENTER_REGISTERED_RING, IORING_OP_ASYNC_CANCEL,
@@ -65,7 +66,8 @@ cdef class UringEngine(Engine):
         """A new ring, disabled until the thread that will run it enables it. Under a shortage of memory
         smaller ones are tried first."""
         cdef Offer *found = offer()
-        cdef unsigned entries = self.ring.sq_entries
+        cdef unsigned wanted = self.ring.sq_entries
+        cdef unsigned entries = wanted
         cdef unsigned completions = max(found.completions, 2 * entries)
         cdef long enters = self.ring.enters
         cdef int err = ring_open(&self.ring, entries, completions, found.setup_flags)
@@ -74,6 +76,7 @@ cdef class UringEngine(Engine):
             completions = 4 * entries
             err = ring_open(&self.ring, entries, completions, found.setup_flags)
         if err < 0:
+            self.ring.sq_entries = wanted  # whoever runs the loop next tries again
             raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
         self.ring.enters = enters
         if found.abs_timer:
@@ -103,7 +106,7 @@ cdef class UringEngine(Engine):
     cdef int attach(self) except -1:
         cdef int tid = ur_gettid()
         cdef int err
-        if self.forked:
+        if self.forked or self.ring.fd < 0:
             self._move()
         elif self.owner_tid and tid != self.owner_tid:
             if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
@@ -126,19 +129,19 @@ cdef class UringEngine(Engine):
         nothing says when the old ring's last write has happened."""
         cdef Op op
         cdef Py_ssize_t i
-        if not self.forked:
+        if not self.forked and self.ring.fd >= 0:
             self._walk()
             if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
                 self._walk()
-        if self.pool is not None:
-            registered = self.pool.ring_fd >= 0
         self._close_ring()
         if self.pool is not None:
             self.pool.forget_ring(not self.forked)
         self.forked = 0
         self._open()
-        if self.pool is not None and registered:
+        if self.pool is not None and offer().buffer_ring:
             self.pool.register(self.ring.fd)
+        if self.fixed is not None:
+            self.fixed.moved(self.ring.fd)
         unseen = {self.backlog[i] for i in range(self.backlog_count)}  # by the old ring, and by any cancel requests
         self.backlog_count = 0
         for op in reversed(list(self.ops)):
@@ -265,6 +268,8 @@ cdef class UringEngine(Engine):
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1:
         cdef int ret
         cdef bint all_written
+        if self.fixed is not None and self.fixed.left:
+            self.fixed.sweep()
         while True:
             all_written = self._fill()
             # Completed by filling (cancelled ones), or still in need of room: no time to sleep.
@@ -350,6 +355,22 @@ cdef class UringEngine(Engine):
             if offer().buffer_ring:
                 self.pool.register(self.ring.fd)
         return self.pool
+
+    cdef int pin(self, void *memory, size_t length, int *number) except? -1:
+        if not offer().fixed_buffers:
+            return 0
+        if self.fixed is None:
+            self.fixed = FixedTable()
+        return self.fixed.add(self.ring.fd, memory, length, number)
+
+    cdef void unpin(self, int number) noexcept:
+        if self.fixed is not None:
+            self.fixed.leave(number)
+            if self.owner_tid == ur_gettid() and not self.forked and self.ring.fd >= 0:
+                self.fixed.sweep()
+
+    cdef bint has_pinned(self, int number) noexcept:
+        return self.fixed is not None and self.ring.fd >= 0 and not self.forked and self.fixed.has(number)
 
     cdef int close(self) except -1:
         if self.closed:

@@ -19,6 +19,8 @@ cdef class AsyncFile(Callee):
     cdef int bind(self) except -1:
         if self.pending:
             raise RuntimeError("the file is in use on another event loop")
+        if self.loop is not None and self.loop._closed:
+            self.apart_ops = 0  # drained, and nobody told us
         self.lock = None
         return Callee.bind(self)
 

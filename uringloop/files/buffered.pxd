@@ -4,6 +4,9 @@ from uringloop.files.chunk cimport Borrowed, Chunk
 from uringloop.files.descriptor cimport Descriptor
 
 
+cdef enum:
+    AT_ONCE_MOST = 1 << 20   # what is copied in one step, before others run
+
 cdef bytes shrunk(object data, Py_ssize_t size)
 
 
@@ -34,7 +37,6 @@ cdef class Buffered(AsyncFile):
     cdef object read_line_now(self, Py_ssize_t size)
     cdef object read_into_now(self, object target)
     cdef object read_exactly_now(self, Py_ssize_t size)
-    cdef object pread_now(self, Py_ssize_t size, int64_t offset)
     cdef object write_now(self, object data)
     cdef object seek_now(self, int64_t offset, int whence)
     cdef int flush_now(self) except -1

@@ -19,7 +19,6 @@ cdef extern from "<unistd.h>" nogil:
 cdef enum:
     WINDOW = 8192            # read ahead at first, and doubled while reading goes straight on
     WINDOW_MOST = 131072
-    AT_ONCE_MOST = 1 << 20   # what is copied in one step, before others run
 
 
 cdef bytes shrunk(object data, Py_ssize_t size):
@@ -271,29 +270,6 @@ cdef class Buffered(AsyncFile):
         else:
             self.advance(got)
         return got
-
-    cdef object pread_now(self, Py_ssize_t size, int64_t offset):
-        cdef bytes result
-        cdef Py_ssize_t got = 0
-        cdef int64_t res
-        if offset < 0 or size < 0:
-            raise OSError(EINVAL, os.strerror(EINVAL))
-        if self.descriptor.stream:
-            raise OSError(ESPIPE, os.strerror(ESPIPE))
-        if self.out_end and not self.flush_now():
-            return PENDING
-        if size > AT_ONCE_MOST or self.descriptor.direct:
-            return PENDING
-        result = PyBytes_FromStringAndSize(NULL, size)
-        while got < size:
-            res = self.descriptor.read_now(PyBytes_AS_STRING(result) + got, size - got, offset + got)
-            if res < 0:
-                return self.not_now(res)
-            if res == 0:
-                break
-            got += res
-        self.spend(got)
-        return shrunk(result, got)
 
     # Writing
 

@@ -23,11 +23,12 @@ from uringloop.files.buffered cimport shrunk
 from uringloop.files.call cimport PENDING, Call, make_call
 from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
 from uringloop.files.descriptor cimport Descriptor
-from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT, Transfers
+from uringloop.files.positional cimport Positional
+from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT
 from uringloop.inspect.made import where_made
 
 
-cdef class ByteFile(Transfers):
+cdef class ByteFile(Positional):
     def __init__(self, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read, bint can_write,
                  bint appending, int64_t position):
         self.descriptor = descriptor
@@ -92,7 +93,8 @@ cdef class ByteFile(Transfers):
         return make_call(self, CALL_PEEK, size, None)
 
     def pread(self, size, offset, /):
-        """From there, wherever the file's position is; any number of tasks at once."""
+        """From there, wherever the file's position is; any number of tasks at once. A buffer of a FixedBuffers
+        instead of the size is filled: how much of it."""
         return make_call(self, CALL_PREAD, size, offset)
 
     def pwrite(self, data, offset, /):
@@ -155,7 +157,6 @@ cdef class ByteFile(Transfers):
 
     cdef object begin_otherwise(self, int kind, object first, object second):
         if kind == CALL_PREAD:
-            self.check(False)
             return self.pread_now(first, second)
         if kind == CALL_READINTO:
             return self.read_into_now(first)
@@ -333,35 +334,25 @@ cdef class ByteFile(Transfers):
     async def _wait_into(self, target):
         cdef Borrowed lent = borrow(target, True)
         self.check(False)
+        if self.out_end:
+            await self._wait_flush()
+        if self.start == self.end and self.takes(lent, self.position):
+            return await self._wait_into_fixed(lent)
         # Into memory of our own: the caller's is its own again as soon as the call is over.
         data = await self._wait_read(lent.length) if not self.raw else await self._wait_once(lent.length)
         memcpy(lent.data, PyBytes_AS_STRING(data), len(data))
         return len(data)
 
-    async def _wait_pread(self, Py_ssize_t size, int64_t offset):
+    async def _wait_into_fixed(self, Borrowed lent):
         cdef Py_ssize_t got = 0
-        cdef Py_ssize_t skip = 0
-        self.check(False)
-        if size < 0 or offset < 0:
-            raise OSError(EINVAL, os.strerror(EINVAL))
-        if self.out_end:
-            await self._in_turn(CALL_FLUSH, None, None)
-        if self.descriptor.direct:
-            skip = offset & 4095
-        whole = make_chunk((size + skip + 4095) & ~4095) if self.descriptor.direct else PyBytes_FromStringAndSize(NULL, size)
-        data = <size_t> (<Chunk> whole).data if self.descriptor.direct else <size_t> PyBytes_AS_STRING(whole)
-        wanted = (<Chunk> whole).room if self.descriptor.direct else size
-        while got < wanted:
-            came = await self._apart(False, whole, data + got, wanted - got, offset - skip + got)
-            if not came:
-                break
+        while got < lent.length:
+            came = await self._transfer(False, lent.fixed, <size_t> lent.data + got, lent.length - got, self.position + got,
+                                       CURRENT_NOTHING)
             got += came
-            if self.descriptor.direct and came & 4095:
-                break  # the end, which need not be aligned
-        if self.descriptor.direct:
-            got = max(min(got - skip, size), 0)
-            return PyBytes_FromStringAndSize((<Chunk> whole).data + skip, got)
-        return shrunk(whole, got)
+            if not came or self.raw or self.descriptor.direct and came & 4095:
+                break
+        self.position += got
+        return got
 
     # Writing
 
@@ -387,7 +378,7 @@ cdef class ByteFile(Transfers):
             lent.align()
         try:
             while done < lent.length:
-                came = await self._transfer(True, lent, <size_t> lent.data + done, lent.length - done,
+                came = await self._transfer(True, lent.keeper(), <size_t> lent.data + done, lent.length - done,
                                            self.out_offset(), CURRENT_DIRECT)
                 done += came
                 self.position += came
@@ -395,26 +386,6 @@ cdef class ByteFile(Transfers):
             error.characters_written = done
             raise
         self.wrote(0)
-        return done
-
-    async def _wait_pwrite(self, data, int64_t offset):
-        cdef Borrowed lent = borrow(data, False)
-        cdef Py_ssize_t done = 0
-        self.check(True)
-        if offset < 0:
-            raise OSError(EINVAL, os.strerror(EINVAL))
-        if self.out_end:
-            await self._in_turn(CALL_FLUSH, None, None)
-        if self.descriptor.direct:
-            lent.align()
-        try:
-            while done < lent.length:
-                done += await self._apart(True, lent, <size_t> lent.data + done, lent.length - done, offset + done)
-        except OSError as error:
-            error.characters_written = done
-            raise
-        finally:
-            self.drop_ahead()  # it may hold what was there before
         return done
 
     # The rest

@@ -1,3 +1,6 @@
+from uringloop._core.fixed_buffer cimport FixedBuffer
+
+
 cdef class Chunk:
     # Memory of a fixed size, aligned for O_DIRECT; kept alive by what the kernel may still write to it.
     cdef char *data
@@ -11,9 +14,12 @@ cdef class Borrowed:
     cdef bint viewed
     cdef char *data
     cdef Py_ssize_t length
+    cdef FixedBuffer fixed    # what it is a part of, else None
 
     cdef int align(self) except -1
+    cdef object keeper(self)
 
 
 cdef Chunk make_chunk(Py_ssize_t room)
 cdef Borrowed borrow(object owner, bint writable)
+cdef Borrowed borrow_fixed(object owner)

@@ -2,8 +2,15 @@
 # for as long as anyone refers to the object, an operation in the kernel for one. Knows nothing of what is in it.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
 from libc.stdlib cimport free
 from libc.string cimport memcpy
+
+from uringloop._core.fixed_buffer cimport FixedBuffer
+
+cdef extern from "Python.h":
+    bint PyMemoryView_Check(object view)
+    PyObject *PyMemoryView_GET_BASE(object view)
 
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void **memory, size_t alignment, size_t size)
@@ -30,7 +37,12 @@ cdef class Borrowed:
             memcpy(chunk.data, self.data, self.length)
             self.owner = chunk
             self.data = chunk.data
+            self.fixed = None
         return 0
+
+    cdef object keeper(self):
+        """What an operation in the kernel refers to: the memory stays, and moves nowhere, as long as that does."""
+        return self if self.fixed is None else self.fixed
 
 
 cdef Chunk make_chunk(Py_ssize_t room):
@@ -56,4 +68,18 @@ cdef Borrowed borrow(object owner, bint writable):
     lent.viewed = True
     lent.data = <char *> lent.view.buf
     lent.length = lent.view.len
+    if PyMemoryView_Check(owner) and PyMemoryView_GET_BASE(owner) is not NULL:
+        base = <object> PyMemoryView_GET_BASE(owner)
+        if isinstance(base, FixedBuffer):
+            # The view is its user's again as soon as the call is over; the memory is kept by the FixedBuffer.
+            lent.fixed = base
+            lent.viewed = False
+            PyBuffer_Release(&lent.view)
+    return lent
+
+
+cdef Borrowed borrow_fixed(object owner):
+    cdef Borrowed lent = borrow(owner, True)
+    if lent.fixed is None:
+        raise TypeError(f"a size or a buffer of a FixedBuffers is required, not '{type(owner).__name__}'")
     return lent

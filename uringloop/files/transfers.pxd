@@ -1,5 +1,7 @@
 from uringloop._core.file_op cimport FileOp
+from uringloop._core.kernel cimport int64_t
 from uringloop.files.buffered cimport Buffered
+from uringloop.files.chunk cimport Borrowed
 
 
 cdef enum CurrentOp:
@@ -10,8 +12,13 @@ cdef enum CurrentOp:
     CURRENT_DIRECT       # the caller's bytes
 
 
+cdef enum:
+    STEP_MOST = 1 << 20      # what the cache holds is copied in the loop's thread, by the ring as well
+
+
 cdef class Transfers(Buffered):
     cdef int current_kind          # CurrentOp
 
     cdef int settle(self, FileOp op) except -1
+    cdef bint takes(self, Borrowed lent, int64_t offset) noexcept
     cdef int unread(self, const char *data, Py_ssize_t size) except -1

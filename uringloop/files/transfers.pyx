@@ -11,13 +11,10 @@ from uringloop._core.future_op import until_readable, until_writable
 from uringloop._core.kernel cimport EAGAIN, EINTR, int64_t
 from uringloop._core.op cimport OP_IDLE
 from uringloop.files.buffered cimport Buffered
-from uringloop.files.chunk cimport Chunk, make_chunk
+from uringloop.files.chunk cimport Borrowed, Chunk, make_chunk
 from uringloop.files.descriptor cimport Descriptor
 
 cdef object _sleep = asyncio.sleep
-
-cdef enum:
-    STEP_MOST = 1 << 20      # what the cache holds is copied in the loop's thread, by the ring as well
 
 
 cdef class Transfers(Buffered):
@@ -95,6 +92,12 @@ cdef class Transfers(Buffered):
                 raise OSError(-res, os.strerror(-res))
             return res
 
+    cdef bint takes(self, Borrowed lent, int64_t offset) noexcept:
+        """Can it be read into as it is? The kernel may still write there when the call is over: a fixed buffer is
+        nobody else's until it has, anybody else's memory might be. O_DIRECT takes aligned memory only."""
+        return lent.fixed is not None and not self.descriptor.stream and (
+            not self.descriptor.direct or not (offset | lent.length | <Py_ssize_t> lent.data) & 4095)
+
     async def _refill(self, Py_ssize_t wanted):
         """Read on, behind the read-ahead; how much came, 0 at the end."""
         cdef Chunk chunk
@@ -121,34 +124,3 @@ cdef class Transfers(Buffered):
         self.end = skip + left + got
         self.window = min(max(2 * self.window, <Py_ssize_t> 16384), <Py_ssize_t> 131072)
         return got
-
-    async def _apart(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset):
-        """The same for those that need no turn, and move no position."""
-        cdef char *memory = <char *> data
-        cdef int64_t res = -EAGAIN
-        cdef FileOp op
-        size = min(size, <Py_ssize_t> STEP_MOST)
-        while res == -EAGAIN or res == -EINTR:
-            if not self.descriptor.direct:
-                res = (self.descriptor.write_now(memory, size, offset) if writing
-                       else self.descriptor.read_now(memory, size, offset))
-                if res >= 0:
-                    self.spend(res)
-                    if self.spent():
-                        await _sleep(0)
-            if res == -EAGAIN:
-                op = (self.descriptor.writing(self.loop, keep, memory, size, offset) if writing
-                      else self.descriptor.reading(self.loop, keep, memory, size, offset))
-                op.owner = self
-                self.apart_ops += 1
-                try:
-                    res = await op
-                except BaseException:
-                    if op.state == OP_IDLE and not op.done:
-                        self.apart_ops -= 1  # never submitted
-                    raise
-                self.apart_ops -= 1
-                self.ended()
-        if res < 0:
-            raise OSError(-res, os.strerror(-res))
-        return res

@@ -34,6 +34,7 @@ FEATURES = {
     "multishot_accept": ("5.19", "one operation accepts until the server stops"),
     "waitid": ("6.7", "waits for processes without a descriptor each"),
     "ftruncate": ("6.9", "truncates files without a thread"),
+    "fixed_buffers": ("5.19", "files are read into memory that the kernel has pinned once"),
 }
 _INSTEAD = {"coop_taskrun": "defer_taskrun"}  # used instead, where offered
 

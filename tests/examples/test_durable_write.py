@@ -1,0 +1,12 @@
+import pytest
+
+from tests.examples.programs import output_of
+
+pytest.importorskip("liburing", reason="python-liburing is an extra, of x86-64")
+
+
+def test_it_writes_or_says_that_it_did_not() -> None:
+    assert output_of("durable_write.py").splitlines() == [
+        "4 bytes are on the disk",
+        "not written, and no fsync: Bad file descriptor",
+    ]

@@ -1,0 +1,163 @@
+# FixedBuffers: buffers that the kernel has pinned, lent to tasks one by one. Owns which are lent and who waits for one.
+# A buffer comes back by itself, once no view of it and no operation of the kernel is left; the memory is FixedMemory's.
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdlib cimport free, malloc
+
+import errno
+import os
+import resource
+
+from uringloop._core.fixed_buffer cimport FixedBuffer, FixedMemory, make_fixed_memory
+from uringloop._core.kernel cimport ENOBUFS, ENOMEM, ur_guard_lock, ur_guard_unlock
+from uringloop._core.loop cimport Loop
+from uringloop._core.wait cimport make_wait
+from uringloop._core.waitlist cimport Waitlist, deliver
+from uringloop.files.loops import running_loop
+
+cdef enum:
+    PAGE = 4096
+
+# What the kernel pins in one piece.
+cdef Py_ssize_t MOST_BYTES = 1 << 30
+
+
+cdef class FixedBuffers(Waitlist):
+    """`count` buffers of `size` bytes, pinned for the running loop's ring: what is read and written through them need
+    not be mapped for each operation anew. Where there is no ring they are memory like any other."""
+
+    def __init__(self, Py_ssize_t count, Py_ssize_t size):
+        cdef Loop loop = running_loop()
+        cdef int err = 0
+        if self.numbers is not NULL:
+            raise RuntimeError("FixedBuffers are made once")
+        if count < 1 or size < 1:
+            raise ValueError("count and size must be positive")
+        stride = (min(size, MOST_BYTES) + PAGE - 1) // PAGE * PAGE
+        if count > MOST_BYTES // stride or size > MOST_BYTES:
+            raise ValueError("FixedBuffers hold no more than 1 GiB")
+        self.numbers = <int *> malloc(count * sizeof(int))
+        if self.numbers is NULL:
+            raise MemoryError
+        self.count = count
+        self.size = size
+        self.stride = stride
+        self.memory = make_fixed_memory(loop.engine, count * stride, &err)
+        if err < 0:
+            self.memory = None
+            raise _refused(-err, count * stride)
+        for i in range(count):
+            self.numbers[i] = count - 1 - i
+        self.back = self.free = count
+
+    def __dealloc__(self):
+        free(self.numbers)
+
+    cdef bint take(self) noexcept:
+        if self.memory is None or self.free == 0:
+            return False
+        self.free -= 1
+        return True
+
+    cdef object collect(self, object value):
+        """One was promised: which, and a view of it."""
+        cdef LentBuffer lent = LentBuffer.__new__(LentBuffer)
+        cdef FixedMemory memory
+        ur_guard_lock(&self.guard)
+        memory = self.memory
+        if memory is not None:
+            self.back -= 1
+            lent.number = self.numbers[self.back]
+        ur_guard_unlock(&self.guard)
+        if memory is None:
+            raise self.refusal
+        lent.memory = memory
+        lent.data = memory.data + lent.number * self.stride
+        lent.size = self.size
+        lent.lender = self
+        return memoryview(lent)
+
+    cdef int give_back(self) except -1:
+        cdef PyObject *next
+        while True:
+            ur_guard_lock(&self.guard)
+            next = self.pop()
+            if next is NULL:
+                self.free += 1
+            ur_guard_unlock(&self.guard)
+            if next is NULL or deliver(next):
+                return 0
+
+    cdef void came_back(self, int number) noexcept:
+        """From any thread: nobody refers to that buffer any more."""
+        ur_guard_lock(&self.guard)
+        self.numbers[self.back] = number
+        self.back += 1
+        ur_guard_unlock(&self.guard)
+        self.give_back()
+
+    def lend(self):
+        """Await it for a writable memoryview of a buffer; in turn, where all are lent. What is in it is what its last
+        user left. `with await buffers.lend() as view:` gives it back at the end of the block."""
+        return make_wait(self, None)
+
+    def lend_nowait(self):
+        """The same at once, or BlockingIOError."""
+        cdef bint taken
+        cdef bint open
+        ur_guard_lock(&self.guard)
+        taken = self.take()
+        open = self.memory is not None
+        ur_guard_unlock(&self.guard)
+        if taken:
+            return self.collect(None)
+        if not open:
+            raise self.refusal
+        raise BlockingIOError(errno.EAGAIN, "every buffer is lent")
+
+    def close(self):
+        """Lend no more. The memory goes once what was lent has come back; who waits for a buffer gets a RuntimeError."""
+        cdef FixedMemory memory
+        self.close_line(RuntimeError("the buffers are closed"))
+        ur_guard_lock(&self.guard)
+        memory, self.memory = self.memory, None
+        ur_guard_unlock(&self.guard)
+
+    @property
+    def closed(self):
+        return self.memory is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def statistics(self):
+        """{count, size, lent, registered, transfers; waits, grants, cancels, passes: since it was made}. `transfers` are
+        operations that named a registered buffer."""
+        cdef FixedMemory memory = self.memory
+        return {"count": self.count, "size": self.size, "lent": self.count - self.back,
+                "registered": memory is not None and memory.registered,
+                "transfers": 0 if memory is None else memory.transfers, **self.counts()}
+
+    def __repr__(self):
+        state = "closed" if self.memory is None else f"{self.count - self.back} lent, {self.waiting} waiting"
+        return f"<FixedBuffers {self.count} x {self.size} bytes, {state}>"
+
+
+@cython.no_gc_clear  # its lender is told in __dealloc__
+cdef class LentBuffer(FixedBuffer):
+    def __dealloc__(self):
+        if self.lender is not None:
+            self.lender.came_back(self.number)
+
+
+cdef object _refused(int number, Py_ssize_t size):
+    text = f"pinning {size} bytes: {os.strerror(number)}"
+    if number == ENOMEM:
+        limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+        text += f" (RLIMIT_MEMLOCK, `ulimit -l`, is {limit} bytes for all that a user's programs have pinned)"
+    elif number == ENOBUFS:
+        text += " (no more than 1024 FixedBuffers on one event loop)"
+    return OSError(number, text)
