@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.row import Row
+from benchmarks.row import RATE, Metric, Row
 
 WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("seek-read", "seek + read 4 KB, one task", "files:seek_read", {}),
@@ -12,6 +12,16 @@ WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("whole", "open + read 1 MB + close", "files:whole", {}),
     ("append", "append 1 KB, one task", "files:append", {}),
     ("lines", "lines of a text file", "files:lines", {}),
+)
+DIRECT = (
+    RATE,
+    Metric("depth", "queued", compared=False),
+    Metric("fio", "/s", compared=False),
+    Metric("fio_depth", "queued", compared=False),
+    Metric("late", "ms", higher_is_better=False, compared=False),
+    Metric("often_late", "ticks", higher_is_better=False, compared=False),
+    Metric("bare_late", "ms", higher_is_better=False, compared=False),
+    Metric("bare_often_late", "ticks", higher_is_better=False, compared=False),
 )
 LIBRARIES = ("aiofiles", "anyio", "ayafileio")
 
@@ -32,4 +42,17 @@ def file_rows() -> list[Row]:
                     arguments={**arguments, "library": library},
                 )
             )
+    for block in (4096, 65536):
+        rows.append(
+            Row(
+                f"file-direct-{block >> 10}k",
+                "file-direct",
+                f"O_DIRECT, 32 tasks read {block >> 10} KB each",
+                metrics=DIRECT,
+                work="direct:direct",
+                arguments={"block": block},
+                seconds=2,
+                timeout=60,
+            )
+        )
     return rows
