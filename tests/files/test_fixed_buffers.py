@@ -7,7 +7,7 @@ import ctypes
 import gc
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +294,14 @@ async def hung_read(hanging: HangingFilesystem, file: Any, view: memoryview) -> 
     return reading
 
 
+def until_answered(loop: Any, hanging: HangingFilesystem, test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Whatever fails, the filesystem answers in the end: what waits for it can not even be killed."""
+    try:
+        loop.run_until_complete(asyncio.wait_for(test(), 20))
+    finally:
+        hanging.answers.set()
+
+
 def test_a_cancelled_transfer_keeps_its_buffer_until_it_ends(loop: Any, hanging: HangingFilesystem) -> None:
     async def main() -> None:
         buffers = FixedBuffers(1, 4096)
@@ -317,7 +325,7 @@ def test_a_cancelled_transfer_keeps_its_buffer_until_it_ends(loop: Any, hanging:
                 assert bytes(view[: len(CONTENT)]) == CONTENT
             assert buffers_of_the_same_loop.statistics()["lent"] == 0
 
-    loop.run_until_complete(asyncio.wait_for(main(), 20))
+    until_answered(loop, hanging, main)
 
 
 def test_closing_while_the_kernel_transfers(loop: Any, hanging: HangingFilesystem) -> None:
@@ -337,7 +345,7 @@ def test_closing_while_the_kernel_transfers(loop: Any, hanging: HangingFilesyste
                 with await other.lend() as view:
                     assert bytes(view) == b"z" * 4096
 
-    loop.run_until_complete(asyncio.wait_for(main(), 20))
+    until_answered(loop, hanging, main)
 
 
 def test_what_is_lent_again_is_written_by_nobody_else(loop: Any, path: Path) -> None:
