@@ -294,7 +294,9 @@ async def hung_read(hanging: HangingFilesystem, file: Any, view: memoryview) -> 
     return reading
 
 
-def until_answered(loop: Any, hanging: HangingFilesystem, test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def until_answered(
+    loop: Any, hanging: HangingFilesystem, test: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
     """Whatever fails, the filesystem answers in the end: what waits for it can not even be killed."""
     try:
         loop.run_until_complete(asyncio.wait_for(test(), 20))
