@@ -23,7 +23,7 @@ if __name__ == "__main__":
         with open("data.bin", "wb") as made:
             made.write(b"first".ljust(65536))
         uringloop.run(main())
-        with open("data.bin", "rb") as made:
-            made.seek(8192)
-            print(made.read(5).decode(), "is in two places")
+        with open("data.bin", "rb") as written:
+            written.seek(8192)
+            print(written.read(5).decode(), "is in two places")
         os.chdir("/")

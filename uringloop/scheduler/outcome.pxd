@@ -11,7 +11,7 @@ cdef enum OutcomeState:
 
 cdef class Outcome(Waitlist):
     # Under the guard:
-    cdef OutcomeState state
+    cdef int state                 # an OutcomeState; read without it too, and then what it says is there, is
     cdef object value              # written once, before the state says that it is there
     cdef object error              # the same
     cdef object traceback

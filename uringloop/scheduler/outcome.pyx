@@ -9,7 +9,7 @@ from asyncio.log import logger
 
 from cpython.object cimport PyObject
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
 from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
 cdef object _Cancelled = concurrent.futures.CancelledError
@@ -33,7 +33,7 @@ cdef class Outcome(Waitlist):
         ur_guard_lock(&self.guard)
         pending = self.state == OUTCOME_PENDING
         if pending:
-            self.state = OUTCOME_RUNNING
+            ur_store_flag(&self.state, OUTCOME_RUNNING)
             self.loop = loop
         ur_guard_unlock(&self.guard)
         return pending
@@ -43,18 +43,18 @@ cdef class Outcome(Waitlist):
         cdef PyObject *chain = NULL
         cdef bint first
         cdef object loop = None
+        cdef object traceback = None if error is None else error.__traceback__
         ur_guard_lock(&self.guard)
-        first = self.state <= at_most
+        first = self.state <= <int> at_most
         if first:
             self.value = value      # they were None: nothing dies under the guard
             self.error = error
+            self.traceback = traceback
             loop, self.loop = self.loop, None
-            self.state = state
+            ur_store_flag(&self.state, state)
             chain = self.pop_all(WAITER_GRANTED)
         ur_guard_unlock(&self.guard)
         if first:
-            if error is not None:
-                self.traceback = error.__traceback__
             deliver_all(chain, None)
             self.announce()
             self.task = None
@@ -89,9 +89,9 @@ cdef class Outcome(Waitlist):
         if self.condition is not None:
             with self.condition:
                 for waiter in self._waiters:
-                    if self.state == OUTCOME_CANCELLED:
+                    if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
                         waiter.add_cancelled(self)
-                    elif self.state == OUTCOME_FAILED:
+                    elif ur_load_flag(&self.state) == OUTCOME_FAILED:
                         waiter.add_exception(self)
                     else:
                         waiter.add_result(self)
@@ -103,15 +103,15 @@ cdef class Outcome(Waitlist):
     # Waiting for it
 
     cdef bint take(self) noexcept:
-        return self.state > OUTCOME_RUNNING
+        return ur_load_flag(&self.state) > OUTCOME_RUNNING
 
     cdef object collect(self, object value):
         return self.get(CancelledError)
 
     cdef object get(self, object cancelled):
-        if self.state == OUTCOME_DONE:
+        if ur_load_flag(&self.state) == OUTCOME_DONE:
             return self.value
-        if self.state == OUTCOME_CANCELLED:
+        if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
             raise cancelled()
         self.looked = True
         raise self.error.with_traceback(self.traceback)
@@ -129,7 +129,7 @@ cdef class Outcome(Waitlist):
 
     def exception(self, timeout=None):
         self._wait(timeout)
-        if self.state == OUTCOME_CANCELLED:
+        if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
             raise _Cancelled()
         self.looked = True
         return self.error
@@ -148,13 +148,13 @@ cdef class Outcome(Waitlist):
     # Asking
 
     def done(self):
-        return self.state > OUTCOME_RUNNING
+        return ur_load_flag(&self.state) > OUTCOME_RUNNING
 
     def cancelled(self):
-        return self.state == OUTCOME_CANCELLED
+        return ur_load_flag(&self.state) == OUTCOME_CANCELLED
 
     def running(self):
-        return self.state == OUTCOME_RUNNING
+        return ur_load_flag(&self.state) == OUTCOME_RUNNING
 
     def add_done_callback(self, callback):
         """Called with the job once it is settled, in the thread that settles it, or now."""
@@ -193,13 +193,13 @@ cdef class Outcome(Waitlist):
         if not self.take():
             return False, False, None, None
         self.looked = True
-        return True, self.state == OUTCOME_CANCELLED, self.value, self.error
+        return True, ur_load_flag(&self.state) == OUTCOME_CANCELLED, self.value, self.error
 
     # What concurrent.futures.wait() and as_completed() look at
 
     @property
     def _state(self):
-        return _STATES[<int> self.state]
+        return _STATES[ur_load_flag(&self.state)]
 
     @property
     def _condition(self):
@@ -212,7 +212,7 @@ cdef class Outcome(Waitlist):
         return self.condition
 
     def __del__(self):
-        if self.state == OUTCOME_FAILED and not self.looked:
+        if ur_load_flag(&self.state) == OUTCOME_FAILED and not self.looked:
             logger.error("Exception of %r was never retrieved", self, exc_info=self.error)
 
 
