@@ -67,6 +67,7 @@ bench: build  ## every loop that can be installed here, interleaved: ARGS=--help
 
 performance: build  ## measures, and makes docs/performance.md and its pictures of it: ARGS=--full
 	@$(PYTHON) tools/venv.py $(venv) bench?
+	@mkdir -p benchmarks/results
 	@$(release_run) -m benchmarks --json benchmarks/results/latest.json $(ARGS)
 	@$(release_run) -m benchmarks.page
 

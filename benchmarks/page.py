@@ -1,4 +1,5 @@
-"""The page on performance and its pictures, made from the run on record: python -m benchmarks.page"""
+"""The page on performance and its pictures, made from the run that `make performance` has just measured, whose samples
+stay on the machine: python -m benchmarks.page"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ INTRODUCTION = """\
 # Performance
 
 This page and its pictures are made by `make performance` from one run of the benchmark, and show all rows of that run,
-the losses too. The samples are in `benchmarks/results/latest.json`. How a figure is measured, and which ones need
+the losses too. How a figure is measured, and which ones need
 care, is said in [the benchmark's own page](../benchmarks/README.md). Figures of another machine are other figures:
 `make bench` prints yours.
 

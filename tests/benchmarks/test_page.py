@@ -1,20 +1,44 @@
-"""The page on performance is what the run on record makes of it."""
+"""The page on performance shows what was measured, the losses too."""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks import page
+from benchmarks.candidate import CANDIDATES, CONTROL, OURS
+from benchmarks.report import as_json
+from benchmarks.result import Results, Sample
+from benchmarks.rows import all_rows
+
+FACTS = {"load at the end": "1.00 1.00 1.00", "python": "CPython 3.14.0"}
 
 
-@pytest.mark.parametrize("name", [page.PAGE, page.PICTURE])
-def test_the_page_is_of_the_run_on_record(name: str) -> None:
-    made = page.pages(*page.load(page.RECORD))
-    assert (page.PROJECT / name).read_text() == made[name], "run `python -m benchmarks.page`"
+def measured(ours: float, theirs: float) -> Results:
+    """A run of one row, in which a peer stands beside the control."""
+    row = next(row for row in all_rows() if row.name == "sleep-0")
+    rates = {CONTROL: 1.0, OURS: ours, "uvloop": theirs}
+    return Results(
+        [row],
+        [candidate for candidate in CANDIDATES if candidate.name in rates],
+        [
+            Sample(row.name, name, 0, {metric.name: rate for metric in row.metrics})
+            for name, rate in rates.items()
+        ],
+    )
 
 
-def test_losses_are_shown() -> None:
-    results, _facts = page.load(page.RECORD)
-    lost = [row for row in results.rows if (v := results.verdict(row, row.metrics[0])) and v.lost]
-    assert (page.PROJECT / page.PAGE).read_text().count("**LOSS") >= len(lost)
+@pytest.mark.parametrize(("ours", "losses"), [(3.0, 0), (1.5, 1)])
+def test_losses_are_shown(ours: float, losses: int) -> None:
+    assert page.pages(measured(ours, 2.0), FACTS)[page.PAGE].count("**LOSS") == losses
+
+
+def test_the_page_is_of_what_was_written_down(tmp_path: Path) -> None:
+    results = measured(3.0, 2.0)
+    written = tmp_path / "results.json"
+    written.write_text(as_json(results, FACTS))
+    assert json.loads(written.read_text())["samples"]
+    assert page.pages(*page.load(written)) == page.pages(results, FACTS)
 
 
 @pytest.mark.parametrize(("load", "warned"), [("1.90 1.00 1.00", False), ("7.51 8.10 6.99", True)])
