@@ -2,6 +2,11 @@
 # 50 us, so two threads that call each other in turn mostly wait for that. Owns the record of what spinning brought;
 # it must pay: a spin without a find costs more credit than a find earns, and without credit nothing spins, so an
 # idle loop sleeps. For calls from other threads always; for I/O only as long as `busy_poll` allows.
+#
+# Between looks it yields the core, to whoever is to answer. On a crowded machine the core goes to a stranger instead,
+# for all of its time slice, and who spins has used up the credit with the scheduler that lets a sleeper run as soon
+# as it is woken. So a yield that took long ends the spin, and nothing spins for a while, which becomes longer when the
+# machine is found as crowded after it.
 from uringloop._core.engine cimport Engine
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
@@ -16,6 +21,9 @@ cdef enum:
     WAKING_NS = 50000         # of the time measured asleep, what the waking up may have taken
     MOST_CREDIT = 8
     GIL_WINDOW_NS = 20000     # for the end of the turn in which the other thread handed in
+    CROWDED_NS = 300000       # no thread that answers keeps the core for so long, and no slice is as short
+    FIRST_PAUSE_NS = 100000000
+    LONGEST_PAUSE_NS = 6400000000
 
 
 # Whether a loop of this process has the GIL, as far as loops tell: a hint, written by the one that has it.
@@ -25,6 +33,7 @@ cdef int _busy = 0
 cdef class Spinner:
     def __init__(self, double busy_poll):
         self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
+        self.pause_ns = FIRST_PAUSE_NS
 
     def __repr__(self):
         return f"<Spinner {self.hits} of {self.spins} spins found something>"
@@ -38,36 +47,56 @@ cdef class Spinner:
 
     cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1:
         """Look until there is something, or the window or the deadline is over. True: there is something."""
-        cdef int64_t end = min(ur_now_ns() + self.window(), deadline_ns)
-        cdef bint io = False, woken = False
+        cdef int64_t now = ur_now_ns(), looked = now
+        cdef int64_t end = min(now + self.window(), deadline_ns)
+        cdef bint io = False, woken = False, crowded = False
         cdef int i
         self.spins += 1
         ur_store_int(&_busy, False)
         with nogil:
-            while not (io or woken):
+            while True:
                 for i in range(16):
                     woken = ur_load_flag(&inbox.filled)
                     io = engine.peek()
                     if io or woken:
                         break
                     ur_cpu_relax()
-                if io or woken or ur_now_ns() >= end:
+                now = ur_now_ns()
+                crowded = now - looked > CROWDED_NS
+                if io or woken or crowded or now >= end:
                     break
+                looked = now
                 sched_yield()  # with more threads than cores, to whoever is to answer
-            if woken and not UR_FREE_THREADED:
+            if woken and not crowded and not UR_FREE_THREADED:
                 # Who handed in is about to rest as well. Asking for the GIL now would mean to sleep for it.
-                end = ur_now_ns() + GIL_WINDOW_NS
-                while ur_load_int(&_busy) and ur_now_ns() < end:
+                end = now + GIL_WINDOW_NS
+                while ur_load_int(&_busy) and now < end:
+                    looked = now
                     sched_yield()
+                    now = ur_now_ns()
+                    crowded = now - looked > CROWDED_NS
+        if crowded:
+            self.pause(now)
         ur_store_int(&_busy, True)
         self.hits += io or woken
         self.was_woken = woken
+        if crowded:
+            return io or woken
         # What came for one reason says nothing of the other.
         if self.wake_credit > 0 and not io:
             self.wake_credit = min(self.wake_credit + 1, MOST_CREDIT) if woken else self.wake_credit - 2
         if self.io_credit > 0 and not woken:
             self.io_credit = min(self.io_credit + 1, MOST_CREDIT) if io else self.io_credit - 2
         return io or woken
+
+    cdef void pause(self, int64_t now) noexcept:
+        """The machine is crowded: no spins for a while."""
+        if self.paused_at and now - self.paused_at < 3 * self.pause_ns:
+            self.pause_ns = min(4 * self.pause_ns, <int64_t> LONGEST_PAUSE_NS)
+        else:
+            self.pause_ns = FIRST_PAUSE_NS
+        self.paused_at = now
+        self.wake_credit = self.io_credit = 0
 
     cdef int64_t asleep(self) noexcept:
         """The thread is about to sleep: the time, if anybody wants to know how long."""
@@ -76,12 +105,15 @@ cdef class Spinner:
 
     cdef void awake(self, int64_t since, bint woken) noexcept:
         """It woke up: would a spin have found what ended the sleep?"""
-        cdef int64_t took
+        cdef int64_t now, took
         ur_store_int(&_busy, True)
         self.was_woken = woken
         if not since:
             return
-        took = ur_now_ns() - since - WAKING_NS
+        now = ur_now_ns()
+        if self.paused_at and now - self.paused_at < self.pause_ns:
+            return
+        took = now - since - WAKING_NS
         if woken:
             self.wake_credit = min(max(self.wake_credit, 0) + 1, MOST_CREDIT) if took < WAKE_WINDOW_NS else 0
         elif self.busy_poll_ns:

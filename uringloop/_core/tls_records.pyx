@@ -157,8 +157,8 @@ cdef class Records:
             if got < room:
                 _PyBytes_Resize(&data, got)
         except Exception as error:
-            if got == 0 and first is None:
-                Py_XDECREF(data)
+            if data is NULL or (got == 0 and first is None):
+                Py_XDECREF(data)  # growing it failed, and has freed it, or there is nothing in it
                 raise
             self.failure = error  # what came before it is good
             _PyBytes_Resize(&data, got)
