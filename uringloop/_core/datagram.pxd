@@ -65,8 +65,10 @@ cdef class DatagramTransport(Transport):
     cdef object address_of(self, const char *name, socklen_t length)
     cdef int name_of(self, object address, sockaddr_storage *raw, socklen_t *length) except -1
     cdef int send_now(self, bytes data, object address) except -1
+    cdef bint try_send(self, bytes data, object address) except -1
     cdef int gather(self, bytes data, object address) except -1
     cdef int flush(self) except -1
     cdef int enqueue(self, bytes data, object address) except -1
+    cdef int await_room(self) except -1
     cdef int failed(self, object error) except -1
     cdef int after_sending(self) except -1

@@ -135,22 +135,24 @@ cdef class DatagramTransport(Transport):
     cdef int readable(self) except -1:
         cdef int delivered = 0, count = 1
         cdef list data, addresses
-        while count and delivered < TURN and not self.closing and not self.lost:
-            data, addresses = [], []
-            try:
-                if self.family == AF_INET or self.family == AF_INET6:
-                    count = self.receive_batch(data, addresses)
-                else:
-                    count = self.receive_one(data, addresses)
-            except OSError as error:
-                self.failed(error)
-                delivered += 1
-                continue
-            delivered += len(data)
-            if data:
-                self.deliver(data, addresses)
-        if not self.closing and not self.lost and self.reader.state == OP_IDLE:
-            self.engine.submit(self.reader)
+        try:
+            while count and delivered < TURN and not self.closing and not self.lost:
+                data, addresses = [], []
+                try:
+                    if self.family == AF_INET or self.family == AF_INET6:
+                        count = self.receive_batch(data, addresses)
+                    else:
+                        count = self.receive_one(data, addresses)
+                except OSError as error:
+                    self.failed(error)
+                    delivered += 1
+                    continue
+                delivered += len(data)
+                if data:
+                    self.deliver(data, addresses)
+        finally:  # KeyboardInterrupt leaves the loop, and must not leave a deaf transport
+            if not self.closing and not self.lost and self.reader.state == OP_IDLE:
+                self.engine.submit(self.reader)
         return 0
 
     cdef int receive_batch(self, list data, list addresses) except -1:
@@ -291,13 +293,19 @@ cdef class DatagramTransport(Transport):
             self.send_now(<bytes> data, addr)
 
     cdef int send_now(self, bytes data, object address) except -1:
-        cdef sockaddr_storage raw
-        cdef socklen_t length = 0
-        cdef ssize_t count
         if self.outgoing_count:
             self.flush()
             if self.waiting:
                 return self.enqueue(data, address)
+        if not self.try_send(data, address):
+            return self.enqueue(data, address)
+        return 0
+
+    cdef bint try_send(self, bytes data, object address) except -1:
+        """Send it, or tell of the error. False when there is no room."""
+        cdef sockaddr_storage raw
+        cdef socklen_t length = 0
+        cdef ssize_t count
         try:
             while True:
                 if self.connected:
@@ -307,21 +315,22 @@ cdef class DatagramTransport(Transport):
                                      MSG_DONTWAIT | MSG_NOSIGNAL, <sockaddr *> &raw, length)
                 else:
                     self.make_socket().sendto(data, address)
-                    return 0
+                    return True
                 if count >= 0:
-                    return 0
+                    return True
                 if errno == EAGAIN:
-                    return self.enqueue(data, address)
+                    return False
                 if errno != EINTR:
                     raise OSError(errno, os.strerror(errno))
         except (BlockingIOError, InterruptedError):
-            return self.enqueue(data, address)
+            return False
         except OSError as error:
-            return self.failed(error)
+            self.failed(error)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
-            return self.fatal(error, _FATAL_WRITE)
+            self.fatal(error, _FATAL_WRITE)
+        return True
 
     cdef int gather(self, bytes data, object address) except -1:
         """Keep it for the one system call that sends all answers. False for what cannot be among them."""
@@ -359,6 +368,7 @@ cdef class DatagramTransport(Transport):
         cdef int done = 0, count = self.outgoing_count
         cdef int sent
         cdef list data = self.outgoing_data
+        cdef list errors = []
         self.outgoing_count = 0
         self.outgoing_data = []
         while done < count and not self.lost:
@@ -371,7 +381,9 @@ cdef class DatagramTransport(Transport):
                     done += 1
             elif errno != EINTR:
                 done += 1
-                self.failed(OSError(errno, os.strerror(errno)))
+                errors.append(OSError(errno, os.strerror(errno)))
+        for error in errors:  # behind the last datagram: error_received may close the transport, or send
+            self.failed(error)
         return 0
 
     def _gathered_address(self, int i):
@@ -382,26 +394,33 @@ cdef class DatagramTransport(Transport):
             self.waiting = deque()
         self.waiting.append((data, address))
         self.waiting_bytes += PyBytes_GET_SIZE(data) + OVERHEAD
-        if self.writer is None:
-            self.writer = make_poll(self, POLLOUT)
-        if self.writer.state == OP_IDLE:
-            self.engine.submit(self.writer)
+        self.await_room()
         if self.waiting_bytes > self.high:
             self.pause_writer()
         return 0
 
+    cdef int await_room(self) except -1:
+        if self.writer is None:
+            self.writer = make_poll(self, POLLOUT)
+        if self.writer.state == OP_IDLE:
+            self.engine.submit(self.writer)
+        return 0
+
     cdef int writable(self) except -1:
-        waiting, self.waiting = self.waiting, None
-        self.waiting_bytes = 0
-        while waiting and not self.lost:
-            data, address = waiting.popleft()
-            self.send_now(data, address)
-            if self.waiting:
-                # Full again: what was behind keeps its place behind.
-                for data, address in waiting:
-                    self.waiting.append((data, address))
+        """Send what waits while there is room. The rest stays where close() and sendto() find it: error_received may
+        call them."""
+        cdef bytes data
+        try:
+            while self.waiting and not self.lost:
+                data, address = self.waiting.popleft()
+                self.waiting_bytes -= PyBytes_GET_SIZE(data) + OVERHEAD
+                if not self.try_send(data, address):
+                    self.waiting.appendleft((data, address))
                     self.waiting_bytes += PyBytes_GET_SIZE(data) + OVERHEAD
-                break
+                    break
+        finally:
+            if self.waiting and not self.lost:
+                self.await_room()
         return self.after_sending()
 
     cdef int after_sending(self) except -1:
