@@ -162,7 +162,7 @@ def loop(new_loop: Callable[..., Any]) -> Any:
 def program() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs Python code in a process of its own, with this build and engine; its output is text.
 
-    `refuse` is an errno's name: a seccomp filter answers it to io_uring's three system calls."""
+    `refuse` is an errno's name: a seccomp filter answers it to io_uring's three system calls; or KILL."""
 
     def run(
         code: str, *arguments: str, refuse: str = "", check: bool = True, **environment: str

@@ -11,6 +11,7 @@ from uringloop._core.kernel cimport (
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.probe cimport offer
+from uringloop._core.uring cimport UringEngine
 
 
 cdef class AcceptOp(Op):
@@ -20,7 +21,7 @@ cdef class AcceptOp(Op):
         self.listener = listener
         self.need = NEED_READ
         self.repeatable = True
-        self.multishot = offer().multishot_accept
+        self.multishot = isinstance(self.engine, UringEngine) and offer().multishot_accept
 
     def __dealloc__(self):
         cdef Py_ssize_t i

@@ -14,7 +14,7 @@ from uringloop._core.kernel cimport (
     eventfd, io_uring_sqe, ur_add_long, uint32_t, uint64_t, uintptr_t,
 )
 from uringloop._core.op cimport NEED_READ, Op, OpList
-from uringloop._core.probe cimport offer
+from uringloop._core.probe cimport sizes
 from uringloop._core.ready cimport ReadyQueue
 
 
@@ -107,7 +107,7 @@ cdef class Engine:
     cdef BufferPool buffers(self):
         """The receive buffers, made at the first call: a loop without sockets has none."""
         if self.pool is None:
-            self.pool = BufferPool(offer().buffers, offer().buffer_size)
+            self.pool = BufferPool(sizes().buffers, sizes().buffer_size)
         return self.pool
 
     cdef char *scratch(self) except NULL:

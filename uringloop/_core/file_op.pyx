@@ -222,7 +222,7 @@ def ftruncate(Loop loop, int fd, int64_t length, names):
 
 def offers_ftruncate(Loop loop):
     """Linux 6.9 has it in the ring; where there is no ring every operation is a plain call anyway."""
-    return offer().ftruncate or offer().refused or loop._engine_name != "uring"
+    return loop._engine_name != "uring" or offer().ftruncate
 
 
 def splice(Loop loop, int source, int64_t source_offset, int target, int64_t target_offset, uint32_t length,

@@ -16,9 +16,15 @@ cdef struct Offer:
     bint waitid
     bint ftruncate
     bint fixed_buffers
-    unsigned entries       # 4 with URINGLOOP_TINY, and in a debug build without URINGLOOP_TINY=0
+
+
+cdef struct Sizes:
+    # How large things are made; tiny with URINGLOOP_TINY, and in a debug build without URINGLOOP_TINY=0.
+    unsigned entries
     unsigned completions
     unsigned buffers
     unsigned buffer_size
 
+
 cdef Offer *offer() except NULL
+cdef Sizes *sizes() except NULL

@@ -25,6 +25,7 @@ SWITCHES = (
 
 cdef Offer _offer
 cdef bint _asked = False
+cdef Sizes _sizes
 
 cdef extern from *:
     """
@@ -33,9 +34,21 @@ cdef extern from *:
     const uint32_t ur_required_features
 
 
+cdef Sizes *sizes() except NULL:
+    if _sizes.entries == 0:
+        tiny = os.environ.get("URINGLOOP_TINY", "1" if URINGLOOP_DEBUG else "0") not in ("", "0")
+        _sizes.completions = 8 if tiny else 4096
+        _sizes.buffers = 4 if tiny else 64
+        _sizes.buffer_size = 4096 if tiny else 65536
+        _sizes.entries = 4 if tiny else 256
+    return &_sizes
+
+
 cdef Offer *offer() except NULL:
     """The verdict. Raises OSError when the kernel is only short of something (memory, descriptors):
-    that is an error of the moment, not a refusal, and is asked again next time."""
+    that is an error of the moment, not a refusal, and is asked again next time.
+
+    Where there is no ring nobody asks: who has chosen epoll may have a filter that kills whoever does."""
     global _asked
     if not _asked:
         _ask()
@@ -49,11 +62,6 @@ cdef _ask():
     cdef uint32_t flags
     disabled = switched_off()
     memset(&_offer, 0, sizeof(_offer))
-    tiny = os.environ.get("URINGLOOP_TINY", "1" if URINGLOOP_DEBUG else "0") not in ("", "0")
-    _offer.entries = 4 if tiny else 256
-    _offer.completions = 8 if tiny else 4096
-    _offer.buffers = 4 if tiny else 64
-    _offer.buffer_size = 4096 if tiny else 65536
     for flags in _flag_sets(disabled):
         err = ring_open(&ring, 4, 8, flags)
         if err != -EINVAL:

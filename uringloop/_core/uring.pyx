@@ -22,7 +22,7 @@ from uringloop._core.kernel cimport (
     ur_store_release,
 )
 from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
-from uringloop._core.probe cimport Offer, offer
+from uringloop._core.probe cimport Offer, offer, sizes
 from uringloop._core.ring cimport (
     Ring, ring_close, ring_enable, ring_enter, ring_next, ring_open, ring_wants_enter,
 )
@@ -48,7 +48,7 @@ cdef class UringEngine(Engine):
 
     def __init__(self, ready, unsigned entries=0):
         Engine.__init__(self, ready)
-        self.ring.sq_entries = entries or offer().entries
+        self.ring.sq_entries = entries or sizes().entries
         self._open()
 
     def __dealloc__(self):
@@ -68,7 +68,7 @@ cdef class UringEngine(Engine):
         cdef Offer *found = offer()
         cdef unsigned wanted = self.ring.sq_entries
         cdef unsigned entries = wanted
-        cdef unsigned completions = max(found.completions, 2 * entries)
+        cdef unsigned completions = max(sizes().completions, 2 * entries)
         cdef long enters = self.ring.enters
         cdef int err = ring_open(&self.ring, entries, completions, found.setup_flags)
         while err == -ENOMEM and entries > 8:
