@@ -51,7 +51,7 @@ class CheckSuite(Suite):
 
     package: str
     areas: tuple[str, ...]
-    test_seconds: float = 10.0
+    test_seconds: float = 60.0
     isolated: bool = True
 
     def modules(self) -> list[str]:
@@ -82,14 +82,18 @@ class _Check(unittest.TestCase):
         return f"{self.area}.{self.function.__name__}"
 
     def runTest(self) -> None:
-        import asyncio
-
         since = self.function.about.since
         if sys.version_info < since:
             self.skipTest(f"asyncio promises it since Python {'.'.join(map(str, since))}")
-        if not inspect.iscoroutinefunction(self.function):
-            self.function()
-            return
-        # late, so that the loop under test has taken the place of the stock one
-        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-            runner.run(self.function())
+        run_check(self.function)
+
+
+def run_check(function: Callable[[], Any]) -> None:
+    """Run one check on the loop that `asyncio.SelectorEventLoop` makes by now."""
+    import asyncio
+
+    if not inspect.iscoroutinefunction(function):
+        function()
+        return
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(function())

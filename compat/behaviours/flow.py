@@ -27,7 +27,7 @@ async def paused_reader_holds_the_peer_back() -> None:
         assert both.client.get_write_buffer_size() > 10_000_000
         both.server.resume_reading()
         assert both.server.is_reading()
-        await until(lambda: len(both.server_protocol.data) == len(message), 8)
+        await until(lambda: len(both.server_protocol.data) == len(message))
         assert bytes(both.server_protocol.data) == message
 
 
@@ -142,7 +142,7 @@ async def drain_blocks_right_after_a_large_write() -> None:
     draining = asyncio.create_task(writer.drain())
     await asyncio.sleep(0.1)
     assert not draining.done()
-    assert len(await soon(reader.readexactly(30_000_000), 8)) == 30_000_000
+    assert len(await soon(reader.readexactly(30_000_000))) == 30_000_000
     await soon(draining)
     writer.close()
 

@@ -21,11 +21,11 @@ def new_loop() -> Any:
     return asyncio.SelectorEventLoop()
 
 
-async def soon(awaitable: Awaitable[T], seconds: float = 5.0) -> T:
+async def soon(awaitable: Awaitable[T], seconds: float = 20.0) -> T:
     return await asyncio.wait_for(awaitable, seconds)
 
 
-async def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
     """Wait for something that only shows in a value."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -90,6 +90,25 @@ class Echo(Recorder):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self.transport.write(data)
+
+
+class Accepting:
+    """A protocol factory with a future for the one connection expected."""
+
+    def __init__(self, kind: type[Recorder] = Recorder) -> None:
+        self.kind = kind
+        self.protocol: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def __call__(self) -> Any:
+        protocol = self.kind()
+        self.protocol.set_result(protocol)
+        return protocol
+
+    async def connected(self) -> Any:
+        """The protocol, once it has its transport."""
+        protocol = await soon(self.protocol)
+        await soon(asyncio.shield(protocol.made))
+        return protocol
 
 
 @contextlib.asynccontextmanager

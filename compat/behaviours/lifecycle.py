@@ -8,7 +8,6 @@ import contextvars
 import gc
 import signal
 import threading
-import time
 import warnings
 from collections.abc import AsyncIterator
 from typing import Any
@@ -102,7 +101,7 @@ async def running_loop_refuses_close_and_nesting() -> None:
     other.close()
 
 
-@check(INTERRUPT)
+@check(INTERRUPT, alone=True)
 def runner_turns_sigint_into_cancel_of_main() -> None:
     seen: list[str] = []
 
@@ -119,16 +118,14 @@ def runner_turns_sigint_into_cancel_of_main() -> None:
     assert seen == ["cancelled"]
 
 
-@check(INTERRUPT)
+@check(INTERRUPT, alone=True)
 def sigint_wakes_a_sleeping_loop() -> None:
     loop = new_loop()
     main_thread = threading.main_thread().ident
     assert main_thread is not None
     timer = threading.Timer(0.2, signal.pthread_kill, (main_thread, signal.SIGINT))
-    timer.start()
-    started = time.monotonic()
+    loop.call_soon(timer.start)
     raises(KeyboardInterrupt, loop.run_forever)
-    assert time.monotonic() - started < 2
     # and it goes on afterwards
     assert loop.run_until_complete(asyncio.sleep(0.01, 7)) == 7
     loop.close()
@@ -248,14 +245,11 @@ async def executor_refuses_work_after_its_shutdown() -> None:
 async def executor_shutdown_keeps_its_timeout() -> None:
     loop: Any = asyncio.get_running_loop()
     release = threading.Event()
-    job = loop.run_in_executor(None, release.wait, 4)
-    await asyncio.sleep(0.05)
-    started = time.monotonic()
+    job = loop.run_in_executor(None, release.wait, 30)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         await loop.shutdown_default_executor(timeout=0.2)
-    took = time.monotonic() - started
+    assert not job.done(), "the timeout had no effect"
     release.set()
     await job
-    assert took < 2, f"the timeout had no effect: {took:.1f} s"
     assert any(issubclass(warning.category, RuntimeWarning) for warning in caught)

@@ -12,6 +12,7 @@ from typing import Any
 
 from compat.behaviours import check
 from compat.behaviours.helpers import (
+    Accepting,
     Echo,
     Recorder,
     collected_errors,
@@ -72,8 +73,7 @@ async def serve_forever_ends_by_cancel_and_closes() -> None:
     server = await loop.create_server(Recorder, "127.0.0.1", 0, start_serving=False)
     port = server.sockets[0].getsockname()[1]
     task = asyncio.create_task(server.serve_forever())
-    await asyncio.sleep(0.05)
-    assert server.is_serving()
+    await until(server.is_serving)
     transport, _ = await soon(loop.create_connection(Recorder, "127.0.0.1", port))
     transport.close()
     task.cancel()
@@ -115,9 +115,9 @@ async def keep_alive_reaches_the_accepted_socket() -> None:
 @check(CLIENTS, since=(3, 13))
 async def close_clients_closes_the_transports() -> None:
     loop = asyncio.get_running_loop()
-    async with serving(Recorder) as (server, port):
+    async with serving(accept := Accepting()) as (server, port):
         _, protocol = await soon(loop.create_connection(Recorder, "127.0.0.1", port))
-        await asyncio.sleep(0.05)
+        await accept.connected()
         server.close()
         server.close_clients()
         await soon(protocol.lost)
@@ -134,10 +134,10 @@ async def abort_clients_drops_what_is_queued() -> None:
             super().connection_made(transport)
             transport.write(bytes(50_000_000))
 
-    async with serving(Flood) as (server, port):
+    async with serving(accept := Accepting(Flood)) as (server, port):
         transport, protocol = await soon(loop.create_connection(Recorder, "127.0.0.1", port))
         transport.pause_reading()
-        await asyncio.sleep(0.05)
+        await accept.connected()
         server.close()
         server.abort_clients()
         await soon(server.wait_closed())
@@ -149,9 +149,9 @@ async def abort_clients_drops_what_is_queued() -> None:
 @check(WAIT, since=(3, 12, 1))
 async def wait_closed_waits_for_the_clients() -> None:
     loop = asyncio.get_running_loop()
-    async with serving(Recorder) as (server, port):
+    async with serving(accept := Accepting()) as (server, port):
         transport, _ = await soon(loop.create_connection(Recorder, "127.0.0.1", port))
-        await asyncio.sleep(0.05)
+        await accept.connected()
         server.close()
         waiting = asyncio.create_task(server.wait_closed())
         await asyncio.sleep(0.1)
@@ -214,7 +214,7 @@ async def server_survives_a_failing_factory() -> None:
     assert any(isinstance(context.get("exception"), LookupError) for context in contexts) or failing is False
 
 
-@check(TROUBLE)
+@check(TROUBLE, alone=True)
 async def server_backs_off_when_descriptors_run_out() -> None:
     loop = asyncio.get_running_loop()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -230,11 +230,11 @@ async def server_backs_off_when_descriptors_run_out() -> None:
                     while True:
                         fillers.append(os.dup(client.fileno()))
                 client.connect_ex(("127.0.0.1", port))
-                await asyncio.sleep(0.2)
+                await until(lambda: contexts)
                 for filler in fillers:
                     os.close(filler)
                 await loop.sock_sendall(client, b"late")
-                assert await soon(loop.sock_recv(client, 10), 4) == b"late"
+                assert await soon(loop.sock_recv(client, 10)) == b"late"
                 client.close()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -41,11 +41,11 @@ async def signal_wakes_a_sleeping_loop() -> None:
     loop.add_signal_handler(signal.SIGUSR2, woken.set_result, None)
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR2))
     timer.start()
-    await soon(woken, 3)
+    await soon(woken)
     loop.remove_signal_handler(signal.SIGUSR2)
 
 
-@check(SIGNALS)
+@check(SIGNALS, alone=True)
 async def handler_of_sigint_replaces_the_interrupt() -> None:
     loop = asyncio.get_running_loop()
     before = signal.getsignal(signal.SIGINT)
@@ -97,8 +97,7 @@ def signal_between_two_runs_is_kept() -> None:
     loop.add_signal_handler(signal.SIGUSR1, seen.append, 1)
     loop.run_until_complete(asyncio.sleep(0))
     signal.raise_signal(signal.SIGUSR1)
-    loop.run_until_complete(asyncio.sleep(0.05))
-    assert seen == [1]
+    loop.run_until_complete(until(lambda: seen == [1]))
     loop.close()
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 

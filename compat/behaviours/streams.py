@@ -10,7 +10,7 @@ from typing import Any
 
 from compat.behaviours import check
 from compat.behaviours.callbacks import open_echo
-from compat.behaviours.helpers import HalfOpen, Recorder, pair, raises_async, serving, soon
+from compat.behaviours.helpers import Accepting, HalfOpen, pair, raises_async, serving, soon
 
 STREAMS = "StreamReader/Writer echo, write_eof then read the reply"
 HALF = "half-close: eof_received() -> True keeps the write side"
@@ -187,28 +187,11 @@ async def write_to_a_gone_peer_ends_in_connection_lost() -> None:
         protocol = await accept.connected()
         protocol.transport.pause_reading()
         sock.close()
-        for _ in range(200):
-            if protocol.lost.done():
-                break
-            protocol.transport.write(b"x" * 1000)
-            await asyncio.sleep(0.005)
+
+        async def keep_writing() -> None:
+            while not protocol.lost.done():
+                protocol.transport.write(b"x" * 1000)
+                await asyncio.sleep(0.005)
+
+        await soon(keep_writing())
         assert isinstance(await soon(protocol.lost), (ConnectionResetError, BrokenPipeError))
-
-
-class Accepting:
-    """A protocol factory with a future for the one connection expected."""
-
-    def __init__(self, kind: type[Recorder] = Recorder) -> None:
-        self.kind = kind
-        self.protocol: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def __call__(self) -> Any:
-        protocol = self.kind()
-        self.protocol.set_result(protocol)
-        return protocol
-
-    async def connected(self) -> Any:
-        """The protocol, once it has its transport."""
-        protocol = await soon(self.protocol)
-        await soon(asyncio.shield(protocol.made))
-        return protocol

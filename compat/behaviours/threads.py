@@ -37,7 +37,7 @@ def four_loops_in_four_threads() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(8)
+        thread.join()
     assert answers == {number: b"%d" % number * 5000 for number in range(4)}
 
 
@@ -52,13 +52,13 @@ def loop_made_here_runs_there_and_here_again() -> None:
     answers.append(loop.run_until_complete(_talk(b"here")))
     thread = threading.Thread(target=elsewhere)
     thread.start()
-    thread.join(5)
+    thread.join()
     answers.append(loop.run_until_complete(_talk(b"again")))
     loop.close()
     assert answers == [b"here", b"there", b"again"]
 
 
-@check(FORK)
+@check(FORK, alone=True)
 def forked_child_runs_a_new_loop() -> None:
     loop = new_loop()
     assert loop.run_until_complete(_talk(b"before")) == b"before"
@@ -78,7 +78,7 @@ def forked_child_runs_a_new_loop() -> None:
     loop.close()
 
 
-@check(FORK)
+@check(FORK, alone=True)
 async def child_forked_inside_a_running_loop_has_no_running_loop() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

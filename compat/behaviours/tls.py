@@ -8,7 +8,6 @@ import os
 import socket
 import ssl
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -157,13 +156,15 @@ async def unknown_authority_is_refused() -> None:
 async def silent_server_ends_the_handshake_in_time() -> None:
     loop: Any = asyncio.get_running_loop()
     async with serving(Recorder) as (_, port):
-        started = time.monotonic()
         error = await raises_async(
             ConnectionAbortedError,
-            loop.create_connection(Recorder, "127.0.0.1", port, **client_options(ssl_handshake_timeout=0.3)),
+            soon(
+                loop.create_connection(
+                    Recorder, "127.0.0.1", port, **client_options(ssl_handshake_timeout=0.3)
+                )
+            ),
         )
         assert "SSL handshake is taking longer than" in str(error)
-        assert time.monotonic() - started < 3
 
 
 @check(FAILURES)
@@ -179,10 +180,8 @@ async def silent_client_is_dropped_in_time() -> None:
 async def peer_that_never_says_goodbye_is_dropped_in_time() -> None:
     with collected_errors():
         transport, protocol = await _open_to_silent()
-        started = time.monotonic()
         transport.close()
-        await soon(protocol.lost)
-        assert time.monotonic() - started < 3
+        await soon(protocol.lost)  # the default is thirty seconds
 
 
 async def _open_to_silent() -> tuple[Any, Any]:
@@ -284,9 +283,9 @@ async def tls_write_buffer_limits() -> None:
         for size in (20_000_000, 1_000_000, 1_000_000):
             both.client.write(bytes(size))
             await asyncio.sleep(0.05)
-        assert "pause" in both.client_protocol.calls
+        await until(lambda: "pause" in both.client_protocol.calls)
         both.server.resume_reading()
-        await until(lambda: "resume" in both.client_protocol.calls, 8)
+        await until(lambda: "resume" in both.client_protocol.calls)
 
 
 @check(ENDS)
@@ -313,8 +312,6 @@ async def closing_against_a_flood_is_prompt() -> None:
         ) as both:
             both.client.write(b"go")
             await both.client_protocol.received(500_000)
-            started = time.monotonic()
             both.client.close()
             await soon(both.client_protocol.lost)
-            assert time.monotonic() - started < 3
             both.server.abort()
