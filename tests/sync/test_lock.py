@@ -120,7 +120,7 @@ def test_hundred_thousand_cancelled_waiters_leave_nothing(loop: Any) -> None:
 
     async def main() -> None:
         await lock.acquire()
-        for _ in range(100):
+        for _ in range(1000):
             tasks = [asyncio.create_task(lock.acquire()) for _ in range(100)]
             await asyncio.sleep(0)
             for task in tasks:
