@@ -17,6 +17,7 @@ from benchmarks.rows import all_rows
 
 PROJECT = Path(__file__).resolve().parents[1]
 RECORD = PROJECT / "benchmarks/results/latest.json"
+TRIED = PROJECT / "benchmarks/tried.md"
 PAGE = "docs/performance.md"
 PICTURE = "docs/pictures/performance.svg"
 CURVES = "docs/pictures/curves.svg"
@@ -70,7 +71,7 @@ def pages(results: Results, facts: dict[str, str]) -> dict[str, str]:
     if families(results):
         made[CURVES] = curves(results)
         text += "\n## As there is more of it\n\n![Curves: the cost of one operation](pictures/curves.svg)\n"
-    made[PAGE] = text
+    made[PAGE] = text + "\n" + TRIED.read_text()
     return made
 
 
