@@ -79,14 +79,16 @@ compat: build  ## CPython's own suite, the peers' suites, real applications
 	@$(PYTHON) tools/venv.py $(venv) compat
 	@$(release_run) -m compat $(ARGS)
 
-check: build  ## style, types, stubs, news fragments, layers and sizes
-	@$(PYTHON) tools/venv.py $(venv) dev
+check: build  ## style, types (mypy, pyright), stubs, news fragments, layers and sizes
+	@$(PYTHON) tools/venv.py $(venv) dev pyright?
 	@failed=; try() { echo "== $$*" >&2; "$$@" || failed="$$failed $${1##*/}"; }; \
 	export PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR); \
 	try $(venv)/bin/ruff check; \
 	try $(venv)/bin/ruff format --check; \
 	try $(venv)/bin/mypy; \
 	try $(venv)/bin/mypy examples; \
+	if timeout 120 $(venv)/bin/pyright --version > /dev/null 2>&1; then try $(venv)/bin/pyright --pythonpath $(python); \
+	else echo "== left out: pyright, which can not be fetched here" >&2; fi; \
 	try $(python) tools/stubtest.py; \
 	try $(venv)/bin/towncrier build --draft --version next > /dev/null; \
 	try $(python) -m pytest -q tests/meta; \

@@ -16,7 +16,9 @@ async def open_beneath() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.symlink("/etc/hostname", f"{folder}/escape")
         place = os.open(folder, os.O_RDONLY)
-        how = liburing.OpenHow(os.O_RDONLY, 0, liburing.RESOLVE_BENEATH)
+        how = liburing.OpenHow()
+        how.flags = os.O_RDONLY
+        how.resolve = liburing.RESOLVE_BENEATH
         try:
             await ops.submit(liburing.io_uring_prep_openat2, "escape", how, place)
         except OSError as error:

@@ -1,6 +1,7 @@
 """Wait for a word of memory to change, without a thread: a futex, awaited (needs python-liburing)."""
 
 import asyncio
+from typing import Any
 
 import liburing
 
@@ -10,7 +11,7 @@ from uringloop import ops
 
 async def main() -> None:
     futex = liburing.Futex()
-    word = futex[0]
+    word: Any = futex[0]  # its stub says None
     word.state = 0
 
     async def waiter() -> None:

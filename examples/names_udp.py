@@ -15,9 +15,9 @@ class Names(asyncio.DatagramProtocol):
         assert isinstance(transport, asyncio.DatagramTransport)
         self.transport = transport
 
-    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         name = data.decode(errors="replace").strip()
-        self.transport.sendto(f"{name} {ADDRESSES.get(name, 'is not known')}".encode(), address)
+        self.transport.sendto(f"{name} {ADDRESSES.get(name, 'is not known')}".encode(), addr)
 
 
 async def main(port: int) -> None:
