@@ -17,8 +17,7 @@ async def open_beneath() -> None:
         os.symlink("/etc/hostname", f"{folder}/escape")
         place = os.open(folder, os.O_RDONLY)
         how = liburing.OpenHow()
-        how.flags = os.O_RDONLY
-        how.resolve = liburing.RESOLVE_BENEATH
+        how.flags, how.resolve = os.O_RDONLY, liburing.RESOLVE_BENEATH
         try:
             await ops.submit(liburing.io_uring_prep_openat2, "escape", how, place)
         except OSError as error:
