@@ -115,6 +115,6 @@ cdef class Spinner:
             return
         took = now - since - WAKING_NS
         if woken:
-            self.wake_credit = min(max(self.wake_credit, 0) + 1, MOST_CREDIT) if took < WAKE_WINDOW_NS else 0
+            self.wake_credit = min(max(self.wake_credit, 0) + 1, MOST_CREDIT) if took < <int64_t> WAKE_WINDOW_NS else 0
         elif self.busy_poll_ns:
             self.io_credit = min(max(self.io_credit, 0) + 1, MOST_CREDIT) if took < self.busy_poll_ns else 0
