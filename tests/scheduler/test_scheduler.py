@@ -331,10 +331,14 @@ def test_idle_contexts_sleep_until_there_is_work_or_the_end(engine: str) -> None
     with Scheduler(3) as scheduler:
         for job in scheduler.broadcast(nothing):
             job.result(10)
-        time.sleep(0.05)
-        before = [context["sleeps"] for context in scheduler.statistics()["contexts"]]
-        time.sleep(0.2)
-        after = [context["sleeps"] for context in scheduler.statistics()["contexts"]]
-        assert after == before
+
+        def sleeps() -> list[int]:
+            return [context["sleeps"] for context in scheduler.statistics()["contexts"]]
+
+        quiet = False
+        while not quiet:
+            before = sleeps()
+            time.sleep(0.2)
+            quiet = sleeps() == before
         assert scheduler.submit(where()).result(10)
         scheduler.stop()
