@@ -256,6 +256,8 @@ cdef class DatagramTransport(Transport):
                         checked(PyObject_VectorcallMethod(
                             <PyObject *> _RECEIVED, &stack[1], 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL))
                     except (SystemExit, KeyboardInterrupt):
+                        # The others wait for the loop to run again.
+                        (<object> self._loop).call_soon(self._deliver_rest, data[i + 1:], addresses[i + 1:])
                         raise
                     except BaseException as error:
                         self._report(error, "Exception in callback protocol.datagram_received()")
@@ -267,6 +269,9 @@ cdef class DatagramTransport(Transport):
                 self.flush()
                 self.after_sending()
         return 0
+
+    def _deliver_rest(self, data, addresses):
+        self.deliver(data, addresses)
 
     # Sending
 
