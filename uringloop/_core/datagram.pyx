@@ -302,9 +302,7 @@ cdef class DatagramTransport(Transport):
             self.flush()
             if self.waiting:
                 return self.enqueue(data, address)
-        if not self.try_send(data, address):
-            return self.enqueue(data, address)
-        return 0
+        return 0 if self.try_send(data, address) else self.enqueue(data, address)
 
     cdef bint try_send(self, bytes data, object address) except -1:
         """Send it, or tell of the error. False when there is no room."""
@@ -382,7 +380,8 @@ cdef class DatagramTransport(Transport):
                 done += sent
             elif errno == EAGAIN:
                 while done < count:
-                    self.enqueue(data[done], self._gathered_address(done))
+                    self.enqueue(data[done], self.address_of(
+                        self.outgoing.names[done], self.outgoing.messages[done].msg_hdr.msg_namelen))
                     done += 1
             elif errno != EINTR:
                 done += 1
@@ -390,9 +389,6 @@ cdef class DatagramTransport(Transport):
         for error in errors:  # behind the last datagram: error_received may close the transport, or send
             self.failed(error)
         return 0
-
-    def _gathered_address(self, int i):
-        return self.address_of(self.outgoing.names[i], self.outgoing.messages[i].msg_hdr.msg_namelen)
 
     cdef int enqueue(self, bytes data, object address) except -1:
         if self.waiting is None:
@@ -412,8 +408,7 @@ cdef class DatagramTransport(Transport):
         return 0
 
     cdef int writable(self) except -1:
-        """Send what waits while there is room. The rest stays where close() and sendto() find it: error_received may
-        call them."""
+        """Send what waits while there is room. error_received may call close() and sendto(), which find the rest."""
         cdef bytes data
         try:
             while self.waiting and not self.lost:
