@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import socket
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -180,3 +181,19 @@ def test_a_callback_may_ask_its_own_handle(loop: Any) -> None:
     handle = loop.call_soon_threadsafe(callback)
     loop.run_forever()
     assert answers == [False, True]
+
+
+@pytest.mark.parametrize("schedule", ["call_soon", "call_later"])
+def test_the_memory_of_a_burst_comes_back_while_little_is_called(loop: Any, schedule: str) -> None:
+    async def main() -> int:
+        before = sys.getallocatedblocks()
+        call = getattr(loop, schedule)
+        delay = [0] if schedule == "call_later" else []
+        for _ in range(50_000):
+            call(*delay, int)
+        await asyncio.sleep(0.001)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        return sys.getallocatedblocks() - before
+
+    assert loop.run_until_complete(main()) < 10_000

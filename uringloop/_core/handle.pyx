@@ -51,7 +51,7 @@ cdef extern from *:
 
 cdef enum:
     MANY = 3
-    FREE_MOST = 131072  # after a burst; trim_free_handles gives most of it back when the loop sleeps
+    FREE_MOST = 131072  # after a burst; trim_free_handles gives back what the next ones do not need
     FREE_KEPT = 1024
 
 # asyncio's classes, for isinstance. Since Python 3.14 a handle of call_soon_threadsafe is one of a class of its own,
@@ -67,6 +67,9 @@ cdef PyObject *_free = NULL
 cdef PyObject *_free_timers = NULL
 cdef Py_ssize_t _free_count = 0
 cdef Py_ssize_t _free_timer_count = 0
+# The fewest there were since a loop last slept: so many nobody needed.
+cdef Py_ssize_t _free_unused = 0
+cdef Py_ssize_t _free_timers_unused = 0
 
 
 cdef class Handle(Runnable):
@@ -347,11 +350,13 @@ cdef inline PyObject *_owned(Handle handle) noexcept:
 cdef PyObject *new_handle(PyObject *callback, PyObject **args, Py_ssize_t nargs, PyObject *cvars) except NULL:
     """A handle for `callback(*args)` in `cvars`, or in a copy of the current context where that is NULL or None:
     a new reference. The four references passed in are borrowed."""
-    global _free, _free_count
+    global _free, _free_count, _free_unused
     cdef PyObject *handle = _free
     if handle is not NULL:
         _free = (<Handle> handle).next
         _free_count -= 1
+        if _free_count < _free_unused:
+            _free_unused = _free_count
         PyObject_Init(handle, <PyTypeObject *> Handle)
     else:
         handle = _owned(Handle.__new__(Handle))
@@ -368,11 +373,13 @@ cdef PyObject *new_handle(PyObject *callback, PyObject **args, Py_ssize_t nargs,
 
 cdef PyObject *new_timer_handle(double when, PyObject *callback, PyObject **args, Py_ssize_t nargs,
                                 PyObject *cvars) except NULL:
-    global _free_timers, _free_timer_count
+    global _free_timers, _free_timer_count, _free_timers_unused
     cdef PyObject *handle = _free_timers
     if handle is not NULL:
         _free_timers = (<Handle> handle).next
         _free_timer_count -= 1
+        if _free_timer_count < _free_timers_unused:
+            _free_timers_unused = _free_timer_count
         PyObject_Init(handle, <PyTypeObject *> TimerHandle)
     else:
         handle = _owned(TimerHandle.__new__(TimerHandle))
@@ -455,21 +462,23 @@ cdef int _traverse(PyObject *handle, visitproc visit, void *arg) noexcept:
 
 
 cdef void trim_free_handles() noexcept:
-    """The loop is going to sleep: give back half of what a burst left behind."""
-    global _free, _free_count, _free_timers, _free_timer_count
+    """The loop is going to sleep: give back half of what a burst left behind and nobody has needed since the last sleep.
+    What comes in bursts, with a sleep after each, finds its handles again."""
+    global _free, _free_count, _free_unused, _free_timers, _free_timer_count, _free_timers_unused
     cdef PyObject *handle
-    cdef Py_ssize_t excess = (_free_count - FREE_KEPT) // 2
+    cdef Py_ssize_t excess = (_free_unused - FREE_KEPT) // 2
     while excess > 0:
         handle, excess = _free, excess - 1
         _free = (<Handle> handle).next
         _free_count -= 1
         PyObject_Free(handle)
-    excess = (_free_timer_count - FREE_KEPT) // 2
+    excess = (_free_timers_unused - FREE_KEPT) // 2
     while excess > 0:
         handle, excess = _free_timers, excess - 1
         _free_timers = (<Handle> handle).next
         _free_timer_count -= 1
         PyObject_Free(handle)
+    _free_unused, _free_timers_unused = _free_count, _free_timer_count
 
 
 ur_set_traverse(Handle, <traverseproc> _traverse)
