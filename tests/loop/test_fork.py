@@ -24,10 +24,10 @@ def child_is_fine(pid):
     assert os.waitstatus_to_exitcode(status) == 0, status
 
 
-def in_child(function):
+def in_child(function, wait=child_is_fine):
     pid = os.fork()
     if pid:
-        child_is_fine(pid)
+        wait(pid)
         return
     try:
         function()
@@ -161,6 +161,33 @@ os.read(reading, 1)
 child_is_fine(pid)
 os.close(reading)
 os.close(writing)
+{END}"""
+    assert program(code).stdout == "the parent is fine\n"
+
+
+def test_wakes_stay_in_their_process_while_parent_and_child_run_the_same_loop(
+    engine: str, program: Program
+) -> None:
+    code = f"""{BEGIN}
+async def many_wakes():
+    for _ in range(300):
+        assert await asyncio.get_running_loop().run_in_executor(None, int) == 0
+
+def child():
+    parent._default_executor = None  # its threads are the parent's
+    parent.run_until_complete(many_wakes())
+    parent.run_until_complete(parent.shutdown_default_executor())
+    parent.close()
+
+def run_until_its_end(pid):
+    ended = os.pidfd_open(pid)
+    parent.add_reader(ended, parent.stop)
+    parent.run_forever()
+    parent.remove_reader(ended)
+    os.close(ended)
+    child_is_fine(pid)
+
+in_child(child, run_until_its_end)
 {END}"""
     assert program(code).stdout == "the parent is fine\n"
 

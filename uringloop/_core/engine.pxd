@@ -14,7 +14,7 @@ cdef class Engine:
     cdef BufferPool pool            # where receives put what arrives; made when first asked for
     cdef char *scratch_memory       # NULL until it is first asked for
     cdef WakeOp wake_op
-    cdef int wake_fd                # written by any thread; never changes while the engine is open
+    cdef int wake_fd                # written by any thread; the number never changes while the engine is open
     cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
     cdef readonly bint closed
     cdef readonly long submitted    # operations handed to the kernel
@@ -24,6 +24,7 @@ cdef class Engine:
     cdef object __weakref__
 
     cdef int attach(self) except -1
+    cdef int own_wakes(self) except -1
     cdef int submit(self, Op op) except -1
     cdef int cancel(self, Op op) except -1
     cdef bint has_work(self) noexcept

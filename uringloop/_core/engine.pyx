@@ -52,6 +52,18 @@ cdef class Engine:
             self.submit(self.wake_op)
         return 0
 
+    cdef int own_wakes(self) except -1:
+        """An eventfd of this process under the inherited number, before it runs the loop: what parent and child share
+        wakes whichever reads it first."""
+        cdef int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        if fd < 0:
+            raise OSError(errno, os.strerror(errno))
+        try:
+            os.dup2(fd, self.wake_fd, False)
+        finally:
+            c_close(fd)
+        return 0
+
     cdef int submit(self, Op op) except -1:
         """Take the operation: it enters the kernel with all others when the turn ends. Never blocks, never
         fails for want of room."""

@@ -84,6 +84,7 @@ cdef class EpollEngine(Engine):
     cdef int attach(self) except -1:
         if self.forked:
             # An epoll is shared with the parent: registrations here would change its own.
+            self.own_wakes()
             self._renew()
             self.forked = 0
             self.workers = None

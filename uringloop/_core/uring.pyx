@@ -106,6 +106,8 @@ cdef class UringEngine(Engine):
     cdef int attach(self) except -1:
         cdef int tid = ur_gettid()
         cdef int err
+        if self.forked:
+            self.own_wakes()
         if self.forked or self.ring.fd < 0:
             self._move()
         elif self.owner_tid and tid != self.owner_tid:
