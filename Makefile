@@ -50,10 +50,13 @@ test-debug: debug
 	@echo "== $(tag), debug build"
 	@$(debug_run) $(pytest)
 
-switches: build  ## the test suite on io_uring with each probed kernel feature turned off, one after the other
+# Not the tests of programs and tools. Where DEFER_TASKRUN is used, COOP_TASKRUN is not: both go.
+switches: build  ## the tests of the library on io_uring with each probed kernel feature turned off, one after the other
 	@failed=; for name in $$($(release_run) -c "from uringloop._core.probe import offered; print(*offered())"); do \
+		[ $$name != coop_taskrun ] || name=defer_taskrun,coop_taskrun; \
 		echo "== $(tag), without $$name"; \
-		URINGLOOP_DISABLE=$$name URINGLOOP_TEST_ENGINES=uring $(release_run) -m pytest -q $(ARGS) || failed="$$failed $$name"; \
+		URINGLOOP_DISABLE=$$name URINGLOOP_TEST_ENGINES=uring $(release_run) -m pytest -q \
+			$(patsubst %,--ignore=tests/%,benchmarks commands examples integrations meta tools) $(ARGS) || failed="$$failed $$name"; \
 	done; test -z "$$failed" || { echo "failed without:$$failed"; exit 1; }
 
 stress: build debug  ## the long tests, on both builds, and all tests on the fake engine with another seed

@@ -161,7 +161,11 @@ assert libc.capset(header, capabilities) == 0
 
 
 @pytest.mark.engines("uring")
-def test_what_may_not_be_pinned_is_an_error_that_says_why(engine: str, program: Program, path: Path) -> None:
+def test_what_may_not_be_pinned_is_an_error_that_says_why(
+    engine: str, program: Program, path: Path, feature: Feature
+) -> None:
+    if not feature("fixed_buffers"):
+        pytest.skip("nothing is pinned")
     code = (
         UNPRIVILEGED + "import resource\nresource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))\n" + USE
     )
@@ -176,8 +180,8 @@ def test_what_may_not_be_pinned_is_an_error_that_says_why(engine: str, program: 
 def test_what_a_new_ring_may_not_pin_is_used_as_any_memory(
     engine: str, program: Program, path: Path, feature: Feature
 ) -> None:
-    if not feature("defer_taskrun"):
-        pytest.skip("the other thread gets the same ring")
+    if not feature("fixed_buffers") or not feature("defer_taskrun"):
+        pytest.skip("nothing is pinned, or the other thread gets the same ring")
     code = (
         USE.replace("FixedBuffers(2,", "FixedBuffers(200,")
         + """

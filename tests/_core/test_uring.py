@@ -58,7 +58,9 @@ def test_an_idle_loop_makes_one_system_call_until_something_happens(loop: Any) -
     assert after["system_calls"] - before["system_calls"] <= 3
 
 
-def test_a_turn_that_only_runs_callbacks_makes_no_system_call(loop: Any) -> None:
+def test_a_turn_that_only_runs_callbacks_makes_no_system_call(
+    loop: Any, feature: Callable[[str], bool]
+) -> None:
     seen: list[int] = []
 
     def chain(left: int) -> None:
@@ -75,8 +77,8 @@ def test_a_turn_that_only_runs_callbacks_makes_no_system_call(loop: Any) -> None
     settle(loop)
     loop.call_later(0.001, begin)
     loop.run_forever()
-    # The timer's sleep left one completed entry to submit again at most.
-    assert seen[1] - seen[0] <= 1
+    # The timer's sleep left one completed entry to submit again at most. Without the flag it has to look now and then.
+    assert seen[1] - seen[0] <= (1 if feature("taskrun_flag") else 17)
 
 
 def test_without_the_taskrun_flag_a_chain_of_callbacks_looks_once_in_so_many_turns(program: Program) -> None:
@@ -92,7 +94,7 @@ print(loop._counts()["system_calls"] - before)
 loop.close()
 """
     assert 90 <= int(program(code, URINGLOOP_DISABLE="taskrun_flag", URINGLOOP_ENGINE="uring").stdout) <= 110
-    assert int(program(code, URINGLOOP_ENGINE="uring").stdout) <= 3
+    assert int(program(code, URINGLOOP_DISABLE="", URINGLOOP_ENGINE="uring").stdout) <= 3
 
 
 def test_a_turn_that_submits_and_waits_makes_one_system_call(loop: Any, pairs: Any) -> None:
