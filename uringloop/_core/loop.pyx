@@ -29,7 +29,7 @@ from uringloop._core.timers cimport Timers, deadline_of
 from uringloop._core.watch cimport Watch
 
 cdef extern from "Python.h":
-    unsigned long PyThread_get_thread_ident() noexcept nogil
+    double PyLong_AsDouble(object number) except? -1
     object PyObject_Call(object callable, object args, object kwargs)
     object PyObject_Vectorcall(object callable, PyObject **args, size_t nargsf, PyObject *kwnames)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
@@ -433,7 +433,7 @@ cdef object _call_later(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObj
     if type(delay) is float:
         when = <double> ur_now_ns() / 1e9 + <double> delay
     elif type(delay) is int:
-        when = <double> ur_now_ns() / 1e9 + <double> delay
+        when = <double> ur_now_ns() / 1e9 + PyLong_AsDouble(delay)  # which makes no float object
     elif delay is None:
         raise TypeError("delay must not be None")
     else:
