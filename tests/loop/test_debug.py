@@ -78,6 +78,35 @@ def test_slow_tasks_are_logged_by_name(debugged: Any, caplog: pytest.LogCaptureF
     assert any("Executing <Task" in message and "dawdle" in message for message in caplog.messages)
 
 
+def test_slow_protocols_and_listeners_are_logged(debugged: Any, caplog: pytest.LogCaptureFixture) -> None:
+    debugged.slow_callback_duration = 0.0
+
+    async def main() -> bytes:
+        answered = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(await reader.read())
+            writer.close()
+            await writer.wait_closed()
+            answered.set()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"slowly")
+            writer.write_eof()
+            received = await reader.read()
+            await answered.wait()
+            writer.close()
+            await writer.wait_closed()
+        return received
+
+    with caplog.at_level(logging.WARNING):
+        assert debugged.run_until_complete(main()) == b"slowly"
+    ours = type(debugged).__module__.startswith("uringloop")
+    receiving = "StreamReaderProtocol" if ours else "_read_ready"
+    assert any("Executing <" in message and receiving in message for message in caplog.messages)
+
+
 def test_quick_callbacks_are_not_logged(debugged: Any, caplog: pytest.LogCaptureFixture) -> None:
     debugged.slow_callback_duration = 3600
     with caplog.at_level(logging.WARNING):

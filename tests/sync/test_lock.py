@@ -471,3 +471,23 @@ def test_repr_and_statistics_show_the_state(loop: Any) -> None:
     lock.acquire_nowait()
     assert repr(lock) == "<Lock locked waiting=0>"
     assert lock.statistics()["locked"] is True
+
+
+def test_who_waits_is_named_when_it_is_slow(loop: Any, caplog: pytest.LogCaptureFixture) -> None:
+    loop.set_debug(True)
+    loop.slow_callback_duration = 0.0
+    lock = Lock()
+
+    async def contend() -> None:
+        async with lock:
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with lock:
+            task = asyncio.create_task(contend(), name="contender")
+            await asyncio.sleep(0)
+            caplog.clear()
+        await task
+
+    loop.run_until_complete(main())
+    assert any("Executing <Task" in message and "contender" in message for message in caplog.messages)

@@ -206,7 +206,8 @@ cdef class Loop:
             self._current_handle = None
         took = (ur_now_ns() - start) / 1e9
         if took >= self.slow_callback_duration and culprit is not None:
-            what = base_events._format_handle(culprit)
+            # a transport calls its protocol without a handle between them
+            what = base_events._format_handle(culprit) if isinstance(culprit, Handle) else repr(culprit)
             base_events.logger.warning("Executing %s took %.3f seconds", what, took)
         if isinstance(culprit, Handle) and not (<Handle> culprit).repeats:
             (<Handle> culprit).let_go()
