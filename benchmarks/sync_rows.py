@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.row import Row
+from benchmarks.row import RATE, Metric, Row
 
 WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("lock", "a lock nobody else wants", "sync_work:uncontended", {}),
@@ -23,6 +23,17 @@ def sync_rows() -> list[Row]:
         for name, title, work, arguments in WORK
     ]
     rows.append(Row("jobs-100", "sync", "coroutines to another loop, 100 in flight", work="sync_work:jobs"))
+    rows += [
+        Row(
+            f"workers-{work}",
+            "workers",
+            f"two loops in two threads against one: {title}",
+            (Metric("speed-up", "x"), RATE),
+            work="workers:speed_up",
+            arguments={"work": work},
+        )
+        for work, title in (("cpu", "Python"), ("switches", "sleep(0)"), ("echo", "echo"))
+    ]
     for name, title, work, arguments in WORK:
         rows += [
             Row(
