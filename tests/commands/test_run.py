@@ -45,6 +45,17 @@ def test_a_program_that_is_missing_is_said() -> None:
     assert "nowhere.py" in ended.stderr
 
 
+@pytest.mark.parametrize("module", ["nowhere", "nowhere.deep", "email.nowhere"])
+def test_a_module_that_is_missing_is_said(module: str) -> None:
+    ended = run("-m", module)
+    assert (ended.stderr, ended.returncode) == (f"uringloop run: there is no module {module}\n", 2)
+
+
+def test_what_is_missing_inside_a_module_is_its_own_error(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import nowhere")
+    assert "File" in run("-m", "broken", folder=tmp_path).stderr
+
+
 @pytest.mark.parametrize(
     ("given", "ours"),
     [

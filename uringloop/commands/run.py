@@ -4,6 +4,7 @@ ours; processes that it starts are not affected."""
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import runpy
 import sys
@@ -45,6 +46,16 @@ def complaint(options: argparse.Namespace, command: str) -> str:
     return ""
 
 
+def is_there(module: str) -> bool:
+    """What is wrong inside a module, or in the package it is in, is for its traceback to say."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError as error:
+        return not f"{module}.".startswith(f"{error.name}.")
+    except (ImportError, ValueError):
+        return True
+
+
 def main(options: argparse.Namespace) -> int:
     if wrong := complaint(options, "run"):
         print(wrong, file=sys.stderr)
@@ -55,6 +66,9 @@ def main(options: argparse.Namespace) -> int:
     if options.module is not None:
         sys.argv = [options.module, *options.program]
         sys.path[0] = "" if not sys.flags.safe_path else sys.path[0]
+        if not is_there(options.module):
+            print(f"uringloop run: there is no module {options.module}", file=sys.stderr)
+            return 2
         runpy.run_module(options.module, run_name="__main__", alter_sys=True)
         return 0
     script = options.program[0]
