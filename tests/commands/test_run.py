@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,9 +52,13 @@ def test_a_module_that_is_missing_is_said(module: str) -> None:
     assert (ended.stderr, ended.returncode) == (f"uringloop run: there is no module {module}\n", 2)
 
 
-def test_what_is_missing_inside_a_module_is_its_own_error(tmp_path: Path) -> None:
+def test_what_is_missing_inside_a_module_is_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "broken.py").write_text("import nowhere")
-    assert "File" in run("-m", "broken", folder=tmp_path).stderr
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    ended = run("-m", "broken")
+    assert ended.stderr.endswith("ModuleNotFoundError: No module named 'nowhere'\n")
 
 
 @pytest.mark.parametrize(
