@@ -19,9 +19,9 @@ if __name__ == "__main__":
 """
 
 
-def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "uringloop", "run", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=folder)
+    return subprocess.run(command, capture_output=True, text=True, timeout=30)
 
 
 def test_a_script_runs_on_our_loop_with_its_arguments_and_exit_code(tmp_path: Path) -> None:
