@@ -292,5 +292,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
 
 def new_event_loop(**options: Any) -> EventLoop:
-    """A new EventLoop; for `asyncio.Runner(loop_factory=uringloop.new_event_loop)`."""
+    """A new EventLoop; for `asyncio.Runner(loop_factory=uringloop.new_event_loop)`.
+
+    `engine` is "auto", "uring" or "epoll", and says more than URINGLOOP_ENGINE does. `entries` is the size of the ring.
+    `busy_poll` lets the thread look for I/O for so many seconds before it sleeps, as long as that finds something."""
     return EventLoop(**options)
