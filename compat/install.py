@@ -10,15 +10,41 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.unix_events
-from typing import Any
+import contextlib
+import weakref
+from typing import Any, ClassVar
 
 from compat import loops
 
 
 class LoopCount:
-    """How many loops the candidate's factory has made here: tells which tests used the candidate at all."""
+    """The loops that the candidate's factory has made here: tell which tests used the candidate at all."""
 
     made = 0
+    alive: ClassVar[weakref.WeakSet[asyncio.AbstractEventLoop]] = weakref.WeakSet()
+
+    @classmethod
+    def add(cls, loop: asyncio.AbstractEventLoop) -> None:
+        cls.made += 1
+        cls.alive.add(loop)
+
+
+class Marks:
+    """A callback on each loop that is there already: a fixture may have made the loop that a test runs on."""
+
+    def __init__(self) -> None:
+        self.ran: list[int] = []
+        self.handles: list[asyncio.Handle | None] = []
+        for loop in list(LoopCount.alive):
+            with contextlib.suppress(RuntimeError):  # closed
+                self.handles.append(loop.call_soon_threadsafe(self.ran.append, 1))
+
+    def take(self) -> int:
+        """How many of these loops ran since."""
+        for handle in self.handles:
+            if handle is not None:  # the method was a test's own
+                handle.cancel()
+        return len(self.ran)
 
 
 class _CandidateType(type):
@@ -35,8 +61,8 @@ class _CandidateType(type):
         make = derived.__init__
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            LoopCount.made += 1
             make(self, *args, **kwargs)
+            LoopCount.add(self)
 
         derived.__init__ = __init__
         return derived
@@ -61,8 +87,9 @@ def _candidate_class(make: loops.LoopFactory) -> type:
     class SelectorEventLoop(metaclass=_CandidateType):
         def __new__(cls, selector: Any = None) -> Any:
             # tests that insist on a selector choose the stock loop's way to sleep, which no other loop has
-            LoopCount.made += 1
-            return make()
+            loop = make()
+            LoopCount.add(loop)
+            return loop
 
     return SelectorEventLoop
 

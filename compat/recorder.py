@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any, TextIO
 
-from compat.install import LoopCount
+from compat.install import LoopCount, Marks
 
 MESSAGE_LIMIT = 6000
 
@@ -20,6 +20,7 @@ class Recorder:
         self.module_name = module_name
         self.started_at = 0.0
         self.loops_before = LoopCount.made
+        self.marks = Marks()
 
     def write(self, **event: Any) -> None:
         self.out.write(json.dumps(event) + "\n")
@@ -38,6 +39,7 @@ class Recorder:
 
     def start(self, test: str) -> None:
         self.started_at = time.perf_counter()
+        self.marks = Marks()
         self.write(event="start", test=test)
 
     def end(self, test: str, status: str, message: str) -> None:
@@ -47,7 +49,7 @@ class Recorder:
             status=status,
             message=message[-MESSAGE_LIMIT:],
             seconds=round(time.perf_counter() - self.started_at, 3),
-            loops=LoopCount.made - self.loops_before,
+            loops=LoopCount.made - self.loops_before + self.marks.take(),
         )
         self.loops_before = LoopCount.made
 

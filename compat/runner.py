@@ -38,7 +38,7 @@ class Outcome:
     status: str  # pass, fail, error, skip, crash, timeout
     message: str = ""
     seconds: float = 0.0
-    loops: int = 0  # loops that the candidate's factory made for it
+    loops: int = 0  # loops of the candidate that were made for it, or ran in it
 
 
 @dataclass

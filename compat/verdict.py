@@ -68,7 +68,8 @@ def _judge(
     known: Expectations,
     loop: str,
 ) -> Judged:
-    if excluded:
+    # a test that is named after the loop's class has another name on the candidate
+    if excluded or (candidate is None and known.find("internal", test) is not None):
         entry = known.find("internal", test)
         return Judged(test, INTERNAL, control, candidate, entry.reason if entry else "")
     entry = known.find("expected", test)

@@ -145,6 +145,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._readers.clear()
         base_events.BaseEventLoop.close(self)
         self._close_core()
+        self._signals.let_go()
+        self._readers.let_go()
 
     # Readiness of descriptors
 

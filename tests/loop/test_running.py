@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import socket
 import sys
+import sysconfig
 import threading
 import warnings
 import weakref
@@ -247,6 +249,46 @@ def test_a_loop_dropped_unclosed_is_collected_with_a_warning(new_loop: NewLoop, 
     caught.clear()  # a warning has what it is about
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="the last reference need not be the last there"
+)
+def test_a_closed_loop_is_free_without_the_collector(engine: str) -> None:
+    loop = asyncio.new_event_loop() if engine == "asyncio" else uringloop.new_event_loop()
+    left, right = socket.socketpair()
+    with left, right:
+        loop.add_reader(left, print)
+        loop.add_signal_handler(signal.SIGUSR1, print)
+        loop.run_until_complete(loop.run_in_executor(None, int))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+        gone = weakref.ref(loop)
+        gc.disable()
+        try:
+            del loop
+            assert gone() is None
+        finally:
+            gc.enable()
+
+
+@pytest.mark.engines("uring", "epoll")
+def test_what_a_closed_loop_is_asked_ends(loop: Loop) -> None:
+    loop.add_signal_handler(signal.SIGUSR1, print)
+    left, right = socket.socketpair()
+    with left, right:
+        loop.close()
+        assert not loop.remove_reader(left)
+        assert not loop.remove_signal_handler(signal.SIGUSR1)
+        with pytest.raises(RuntimeError, match="closed"):
+            loop.add_signal_handler(signal.SIGUSR1, print)
+        with pytest.raises(RuntimeError, match="closed"):
+            loop.add_reader(left, print)
+    future = loop.create_future()
+    assert future.get_loop() is loop
+    reading: Any = asyncio.StreamReader(loop=loop).read(1)
+    assert reading.send(None).get_loop() is loop
+    reading.close()
 
 
 @pytest.mark.engines("uring", "epoll", "fake")

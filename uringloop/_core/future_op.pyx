@@ -118,6 +118,7 @@ cdef class FutureOp(Op):
         raise RuntimeError("await wasn't used with future")
 
     cdef object suspend(self):
+        self.loop.check()  # between two of its parts it may have been closed
         self.done = False
         self.loop.engine.submit(self)
         self.future = PyObject_Call(_Future, _NO_ARGUMENTS, self.loop.future_arguments)

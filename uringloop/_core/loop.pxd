@@ -19,7 +19,7 @@ cdef class Loop:
     cdef int closed                       # read by any thread
     cdef public bint _debug
     cdef public object _task_factory
-    cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once
+    cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once; None: closed
     cdef public double slow_callback_duration
     cdef readonly Watch watch             # None until somebody first looks; then never another
     cdef int watching                     # what it is to be told, 0: nothing; written by any thread

@@ -226,6 +226,7 @@ cdef class Loop:
         self.ready.clear()
         self.endings.clear()
         self.timers.clear()
+        self.future_arguments = None  # they hold the loop, which is to be free as soon as nobody else does
         if self.engine.closed:
             return
         if self.engine.forked:
@@ -456,7 +457,7 @@ cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, Py
     if nargs or kwnames is not NULL:
         raise TypeError("create_future() takes no arguments")
     arguments = (<Loop> self).future_arguments
-    if arguments is None:  # the loop is garbage being taken apart, and a finaliser asks
+    if arguments is None:  # the loop is closed
         arguments = {"loop": <object> self}
     return PyObject_Call(_futures["Future"], _NO_ARGUMENTS, arguments)
 

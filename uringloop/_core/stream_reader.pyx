@@ -97,7 +97,7 @@ cdef class Reading(Coroutine):
             stream._paused = False
             stream._transport.resume_reading()
         loop = stream._loop
-        if isinstance(loop, Loop):
+        if isinstance(loop, Loop) and (<Loop> loop).future_arguments is not None:
             self.future = PyObject_Call(_Future, _NO_ARGUMENTS, (<Loop> loop).future_arguments)
         else:
             self.future = loop.create_future()

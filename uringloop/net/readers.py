@@ -90,3 +90,7 @@ class Readers:
     def clear(self) -> None:
         for fd, write in list(self._polls):
             self.remove(fd, write)
+
+    def let_go(self) -> None:
+        """The loop is closed: it is to be free as soon as nobody else holds it."""
+        del self._loop

@@ -35,13 +35,15 @@ class Signals:
         self._handlers: dict[int, Handle] = {}
         self._pair: tuple[socket.socket, socket.socket] | None = None
         self._inherited = False  # the pair is a parent process's
+        self._closed = False
         _living.add(self)
 
     def add(self, signum: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         if coroutines.iscoroutine(callback) or _is_coroutine_function(callback):
             raise TypeError("coroutines cannot be used with add_signal_handler()")
         self.check(signum)
-        self._loop._check_closed()
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
         try:
             self._listen()
         except (ValueError, OSError) as error:
@@ -161,6 +163,11 @@ class Signals:
         if self._pair is not None:
             self._hush()
         self._drop_pair()
+
+    def let_go(self) -> None:
+        """The loop is closed: it is to be free as soon as nobody else holds it."""
+        self._closed = True
+        del self._loop
 
 
 _living: weakref.WeakSet[Signals] = weakref.WeakSet()
