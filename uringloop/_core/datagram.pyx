@@ -3,7 +3,7 @@
 # delivered leave together, all other sends at once. An error of a socket call is told to the protocol and never
 # closes the transport. Owns what could not be sent yet.
 import os
-from asyncio import constants, futures
+from asyncio import constants
 from asyncio.log import logger
 from collections import deque
 
@@ -481,8 +481,7 @@ cdef class DatagramTransport(Transport):
 
 
 def make_datagram_transport(Loop loop, sock, protocol, address, waiter, extra, cvars):
-    """A transport on a datagram socket, which is its own from now on. connection_made is called in the next
-    turn, then receiving starts, then the waiter is told, as on asyncio's own loop."""
+    """A transport on a datagram socket, which is its own from now on."""
     cdef DatagramTransport transport = DatagramTransport.__new__(DatagramTransport)
     room = (<object> loop)._datagram_room
     if room is None:
@@ -492,9 +491,5 @@ def make_datagram_transport(Loop loop, sock, protocol, address, waiter, extra, c
     transport.family = sock.family
     transport.begin(loop, protocol, sock.fileno(), sock, extra, None, cvars)
     transport.connected = len(transport.peer) > 0
-    call_soon = (<object> loop).call_soon
-    call_soon(protocol.connection_made, transport, context=cvars)
-    call_soon(transport._start_reading, context=cvars)
-    if waiter is not None:
-        call_soon(futures._set_result_unless_cancelled, waiter, None, context=cvars)
+    transport.introduce(waiter)
     return transport

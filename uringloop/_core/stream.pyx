@@ -1,7 +1,7 @@
 # StreamTransport: TCP and Unix stream connections, asyncio's Transport interface. Owns one RecvOp and, once
 # something is written, one SendOp; hands what arrives to a Protocol or a BufferedProtocol, and decides when
 # queued writes, half-closing and closing are done.
-from asyncio import base_events, constants, futures, protocols
+from asyncio import base_events, constants, protocols
 from asyncio.log import logger
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -411,16 +411,11 @@ cdef class StreamTransport(Transport):
 
 
 def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvars):
-    """A transport on a connected socket, which is its own from now on. connection_made is called in the next
-    turn, then reading starts, then the waiter is told, as on asyncio's own loop."""
+    """A transport on a connected socket, which is its own from now on."""
     cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
     base_events._set_nodelay(sock)
     transport.begin(loop, protocol, sock.fileno(), sock, extra, server, cvars)
-    call_soon = (<object> loop).call_soon
-    call_soon(protocol.connection_made, transport, context=cvars)
-    call_soon(transport._start_reading, context=cvars)
-    if waiter is not None:
-        call_soon(futures._set_result_unless_cancelled, waiter, None, context=cvars)
+    transport.introduce(waiter)
     return transport
 
 

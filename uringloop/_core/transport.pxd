@@ -26,6 +26,7 @@ cdef class Transport:
     cdef bint writing_paused           # the protocol was told to pause
 
     cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server, object cvars) except -1
+    cdef int introduce(self, object waiter) except -1
     cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1
     cdef int held_arrived(self, bytes data) except -1
     cdef int eof_arrived(self) except -1

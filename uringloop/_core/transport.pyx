@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 import warnings
-from asyncio import format_helpers, transports, trsock
+from asyncio import format_helpers, futures, transports, trsock
 from asyncio.log import logger
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -136,6 +136,16 @@ cdef class Transport:
         loop._transports[fd] = self
         if loop._debug:
             self.made_at = format_helpers.extract_stack(sys._getframe(0))
+        return 0
+
+    cdef int introduce(self, object waiter) except -1:
+        """connection_made is called in the next turn, then receiving starts, then the waiter is told, as on asyncio's own
+        loop."""
+        call_soon = (<object> self._loop).call_soon
+        call_soon(self._protocol.connection_made, self, context=self.cvars)
+        call_soon((<object> self)._start_reading, context=self.cvars)
+        if waiter is not None:
+            call_soon(futures._set_result_unless_cancelled, waiter, None, context=self.cvars)
         return 0
 
     def __repr__(self):
