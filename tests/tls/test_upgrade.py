@@ -299,6 +299,9 @@ def test_the_transport_is_asyncios(run: Any) -> None:
         assert transport._ssl_protocol._transport is not None
         assert transport._ssl_protocol._app_protocol is protocol
         assert transport._ssl_protocol._sslobj is transport.get_extra_info("ssl_object")
+        assert not transport._ssl_protocol._app_reading_paused
+        transport.pause_reading()
+        assert transport._ssl_protocol._app_reading_paused
         assert transport._loop is asyncio.get_running_loop()
         transport.abort()
         await protocol.lost

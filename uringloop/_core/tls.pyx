@@ -51,11 +51,9 @@ cdef class TlsConnection(Sink):
     def __init__(self, Loop loop, protocol, context, waiter, bint server_side, server_hostname,
                  bint call_connection_made, handshake_timeout, shutdown_timeout):
         self.handshake_timeout, self.shutdown_timeout = handshake_timeout, shutdown_timeout
-        self.loop = loop
+        self.loop, self.waiter, self.extra = loop, waiter, {"sslcontext": context}
         self.records = Records(context, server_side, None if server_side else server_hostname or None)
         self.application = Application(loop, protocol, call_connection_made)
-        self.waiter = waiter
-        self.extra = {"sslcontext": context}
         self.backlog = Backlog()
         self.set_write_limits()
         self.set_read_limits()
@@ -81,6 +79,10 @@ cdef class TlsConnection(Sink):
     @property
     def _app_protocol(self):
         return self.application.protocol
+
+    @property
+    def _app_reading_paused(self):
+        return self.application.paused
 
     @property
     def _sslobj(self):
