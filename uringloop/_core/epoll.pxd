@@ -25,8 +25,8 @@ cdef class EpollEngine(Engine):
     cdef list changed           # watches whose operations changed since epoll was told
     cdef list settled           # (op, result, flags), for reap
     cdef object workers         # the executor of NEED_THREAD operations
-    cdef object finished        # (op, result) from worker threads
-    cdef dict running           # those operations' futures
+    cdef object finished        # jobs from worker threads: [op, result]
+    cdef dict running           # (future, job) by operation
     cdef long enters
     cdef unsigned blind_turns
 

@@ -146,7 +146,7 @@ cdef class EpollEngine(Engine):
             return self.wait(0)
         if self.running and self.wake_op.state == OP_IDLE:
             # The loop is closing, and has taken the wake-up back: a worker that ends can tell nobody.
-            wait_for(list(self.running.values()), return_when=FIRST_COMPLETED)
+            wait_for([future for future, _ in self.running.values()], return_when=FIRST_COMPLETED)
             deadline_ns = 0
         return self.wait(deadline_ns)
 
@@ -161,7 +161,9 @@ cdef class EpollEngine(Engine):
     cdef int reap(self) except -1:
         cdef Op op
         while self.finished:
-            op, res = self.finished.popleft()
+            job = self.finished.popleft()
+            op, res = job
+            job.clear()
             self.running.pop(op, None)
             self.settle(op, res, 0)
         settled, self.settled = self.settled, []
@@ -224,10 +226,12 @@ cdef class EpollEngine(Engine):
 
     cdef int end(self, Op op) except -1:
         """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
-        future = self.running.get(op)
-        if future is not None:
+        found = self.running.get(op)
+        if found is not None:
+            future, job = found
             if not future.cancel():
                 return 0
+            job.clear()
             del self.running[op]
         elif self.ending(op):
             return 0
@@ -355,15 +359,22 @@ cdef class EpollEngine(Engine):
     cdef int start_blocking(self, Op op) except -1:
         if self.workers is None:
             self.workers = ThreadPoolExecutor(thread_name_prefix="uringloop")
-        self.running[op] = self.workers.submit(self._block, op)
+        # A job is [op, result]. This thread takes the operation out of it: a worker, which drops jobs when it likes, must
+        # not be the last to refer to what this thread made. On a free-threaded Python that is not freed until this
+        # thread runs Python again, and it may sleep for the very memory that the operation holds.
+        job = [op, 0]
+        self.running[op] = (self.workers.submit(self._block, job), job)
         return 0
 
-    def _block(self, Op op):
+    def _block(self, list job):
         """In a worker thread."""
+        cdef Op op = job[0]
         cdef int res
         with nogil:
             res = op.block()
-        self.finished.append((op, res))
+        op = None
+        job[1] = res
+        self.finished.append(job)
         self.wake()
 
     cdef int close(self) except -1:

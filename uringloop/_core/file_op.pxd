@@ -40,7 +40,6 @@ cdef class FileOp(FutureOp):
     cdef OpOwner owner
     cdef bint fixed               # `keep` is a FixedBuffer: named by its number where the ring has it pinned
     cdef bint gives_back          # it must happen, whoever waits: never cancelled
-    cdef void _let_go(self) noexcept
 
 
 cdef FileOp file_op(Loop loop, int opcode, int fd, uint64_t off, uint64_t addr, uint32_t length, uint32_t flags)

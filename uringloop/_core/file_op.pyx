@@ -35,7 +35,6 @@ cdef class FileOp(FutureOp):
 
     cdef object again(self):
         cdef int res = self.res
-        self._let_go()
         if res < 0 and self.names is not None:
             raise OSError(-res, os.strerror(-res), *self._filenames())
         self.res = -ECANCELED  # the result is the caller's now
@@ -52,16 +51,7 @@ cdef class FileOp(FutureOp):
         self.owner = None  # told once, though it may be left both by its task and when its turn comes
         if owner is not None:
             owner.op_ended(self)
-        self._let_go()
         return 0
-
-    cdef void _let_go(self) noexcept:
-        """In the loop's thread, of what it no longer needs. A worker has a reference to the operation a little longer,
-        and on a free-threaded Python what it drops last may stay until the loop's thread runs Python again.
-
-        Not when told ECANCELED: a ring that was left may still be at work on it (UringEngine._move)."""
-        if self.res != -ECANCELED:
-            self.keep = self.keep_other = None
 
     cdef int stop(self) except -1:
         if self.gives_back and self.phase == PHASE_WAITING:
