@@ -40,6 +40,7 @@ class UnittestSuite(Suite):
         for logger in self.silent:
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         os.environ["PYTHONPATH"] = str(_INJECT)
+        os.environ.pop("PYTHONSAFEPATH", None)  # the programs it starts lie in the folder it starts them in
         return unittest.defaultTestLoader.loadTestsFromModule(
             importlib.import_module(self.id_prefix + module)
         )
