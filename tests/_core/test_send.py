@@ -402,7 +402,7 @@ writes = st.lists(
 @pytest.mark.contract
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=writes, ends=st.sampled_from(["close", "write_eof"]))
-def test_nothing_is_lost_or_reordered(run: Any, steps: list[tuple[str, int]], ends: str) -> None:
+def test_nothing_is_lost_or_reordered(run: Any, engine: str, steps: list[tuple[str, int]], ends: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family="unix")
         expected, got = bytearray(), bytearray()
@@ -420,8 +420,10 @@ def test_nothing_is_lost_or_reordered(run: Any, steps: list[tuple[str, int]], en
                     protocol.transport.write(data)
                     expected += data
                 else:
-                    protocol.transport.writelines([data, b"-", data])
-                    expected += data + b"-" + data
+                    # asyncio's own loop spins for ever if an empty piece is the last that waits, since Python 3.12.
+                    last = data or (b"." if engine == "asyncio" else b"")
+                    protocol.transport.writelines([data, b"-", last])
+                    expected += data + b"-" + last
             getattr(protocol.transport, ends)()
             got += await receive(peer, 1 << 30)
             assert got == expected
