@@ -6,7 +6,8 @@ promises: it also runs on stock asyncio, so that what it asserts is true. `@pyte
 which engines can run it. URINGLOOP_TEST_ENGINES=uring,asyncio narrows all of it down.
 
 The fake engine's seed is always the same, so that a change is judged by itself and not by its luck. Others are for
-looking around: URINGLOOP_SEED=<seed>, or URINGLOOP_SEED=random, which `make stress` does; the header names it."""
+looking around: URINGLOOP_SEED=<seed>, or URINGLOOP_SEED=random, which `make stress` does; the header names it. The
+same with the examples that hypothesis makes: others with URINGLOOP_SEED=random."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 import uringloop
@@ -31,6 +33,8 @@ from uringloop._core.probe import offered, refusal
 
 STOCK = "asyncio"
 SEED = os.environ.get("URINGLOOP_SEED") or "1"
+hypothesis.settings.register_profile("uringloop", derandomize=SEED != "random")
+hypothesis.settings.load_profile("uringloop")
 if SEED == "random":
     SEED = str(random.randrange(10**6))
 TESTS = Path(__file__).parent

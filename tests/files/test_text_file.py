@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import uringloop
 from tests.files.model import compare
+from uringloop.files.cookie import where
 
 ALPHABET = st.sampled_from("ab \n\r\té€\U0001f600")
 texts = st.one_of(
@@ -104,3 +106,22 @@ def test_where_tell_says_reading_goes_on(
         loop.run_until_complete(main())
 
     check()
+
+
+def test_tell_decodes_a_long_run_a_few_times_only() -> None:
+    """UTF-7 writes what is not ASCII as one run, in which decoding can not begin."""
+    decoded = 0
+    decoder = codecs.getincrementaldecoder("utf-7")()
+
+    class Counting:
+        getstate, setstate = decoder.getstate, decoder.setstate
+
+        def decode(self, data: bytes, final: bool = False) -> str:
+            nonlocal decoded
+            decoded += len(decoder.getstate()[0]) + len(data)
+            return decoder.decode(data, final)
+
+    fed = ("\u0100" * 20_000 + "-end").encode("utf-7")
+    cookie = where(Counting(), 0, 0, fed, 20_002)
+    assert cookie.position + cookie.feed == fed.index(b"end") + 1
+    assert decoded < 50 * len(fed)

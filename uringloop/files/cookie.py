@@ -7,6 +7,7 @@ position.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 
@@ -47,7 +48,7 @@ def where(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> 
 
 def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
     # The furthest place from which decoding can begin, at or before the wanted one: guessed from the average
-    # size of a character, and moved back in steps that double until it is not beyond. From there on byte by byte.
+    # size of a character, and moved back in steps that double until it is not beyond.
     begin, count, begin_flags = 0, 0, flags
     guess, step = len(fed), 1
     while guess > 0:
@@ -65,13 +66,24 @@ def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -
     decoder.setstate((b"", begin_flags))
     if count == characters:
         return Cookie(start + begin, begin_flags)
-    position, position_flags, passed = begin, begin_flags, count
-    for at in range(begin, len(fed)):
-        count += len(decoder.decode(fed[at : at + 1]))
-        pending, now_flags = decoder.getstate()
-        if not pending and count <= characters:
-            position, position_flags, passed = at + 1, now_flags, count
-        if count >= characters:
-            return Cookie(start + position, position_flags, at + 1 - position, characters - passed, False)
-    decoder.decode(b"", True)
-    return Cookie(start + position, position_flags, len(fed) - position, characters - passed, True)
+    return _search_behind(decoder, start + begin, begin_flags, fed[begin:], characters - count)
+
+
+def _search_behind(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
+    """The same from `start` on. Byte by byte would be easier to read, but a decoder that keeps much before it can say
+    what it is, as UTF-7's does, decodes all it has kept again with each byte."""
+
+    def decoded(size: int) -> int:
+        decoder.setstate((b"", flags))
+        return len(decoder.decode(fed[:size]))
+
+    at_the_end = decoded(len(fed)) < characters  # and the rest comes once it is told so
+    size = len(fed) if at_the_end else bisect_left(range(len(fed)), characters, key=decoded)
+    position = size
+    while position:
+        passed = decoded(position)
+        pending, position_flags = decoder.getstate()
+        if not pending and passed <= characters:
+            return Cookie(start + position, position_flags, size - position, characters - passed, at_the_end)
+        position -= len(pending) or 1
+    return Cookie(start, flags, size, characters, at_the_end)
