@@ -111,8 +111,9 @@ class Signals:
         if self._pair is None:
             return
         pair, self._pair = self._pair, None
-        if not self._loop.is_closed():
-            self._loop._remove_reader(pair[0].fileno())
+        fd = pair[0].fileno()
+        if fd >= 0 and not self._loop.is_closed():  # of garbage, the pair may be taken apart before the loop
+            self._loop._remove_reader(fd)
         for end in pair:
             end.close()
 
