@@ -213,6 +213,22 @@ def test_a_failed_upgrade_raises_and_leaves_no_cycle(run: Any) -> None:
         run(main())
 
 
+@pytest.mark.contract
+def test_a_connection_closed_before_its_upgrade_has_no_transport(run: Any, side: str) -> None:
+    async def main() -> None:
+        protocol, sock = await streams.connect(Recorder)
+        transport = protocol.transport
+        transport.close()
+        context = server_context() if side == "server" else client_context()
+        options: dict[str, Any] = {} if side == "server" else {"server_hostname": "localhost"}
+        loop = asyncio.get_running_loop()
+        upgraded = await loop.start_tls(transport, protocol, context, server_side=side == "server", **options)
+        assert upgraded is None
+        sock.close()
+
+    run(main())
+
+
 async def is_open(sock: Any) -> bool:
     """Read a piece of what comes."""
     try:

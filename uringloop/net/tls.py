@@ -63,8 +63,9 @@ async def start_tls(
     server_hostname: str | None = None,
     ssl_handshake_timeout: float | None = None,
     ssl_shutdown_timeout: float | None = None,
-) -> TlsTransport:
-    """TLS from here on: the transport that the protocol uses in place of this one."""
+) -> TlsTransport | None:
+    """TLS from here on: the transport that the protocol uses in place of this one. None, as on asyncio's own loop,
+    where the connection has ended without an error meanwhile."""
     if not isinstance(sslcontext, ssl.SSLContext):
         raise TypeError(f"sslcontext is expected to be an instance of ssl.SSLContext, got {sslcontext!r}")
     if not getattr(transport, "_start_tls_compatible", False):
@@ -95,7 +96,7 @@ async def start_tls(
         resume.cancel()
         del waiter  # its exception refers to this frame, which refers to it
         raise
-    return upgraded
+    return upgraded if connection.application.transport is upgraded else None
 
 
 def _timeouts(handshake: float | None, shutdown: float | None) -> tuple[float, float]:
