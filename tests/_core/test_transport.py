@@ -98,3 +98,17 @@ def test_a_transport_is_collected_with_what_hangs_on_it(loop: asyncio.AbstractEv
     gc.collect()
     assert gone() is None
     assert seen == [False]
+
+
+@pytest.mark.contract
+def test_what_was_written_just_before_an_abort_arrives(loop: asyncio.AbstractEventLoop) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        with peer:
+            protocol.transport.write(b"last ")
+            protocol.transport.write(b"words")
+            protocol.transport.abort()
+            assert await receive(peer, 10) == b"last words"
+            await protocol.lost
+
+    loop.run_until_complete(main())

@@ -384,8 +384,11 @@ cdef class StreamTransport(Transport):
         return 0
 
     cdef int force_close(self, object error) except -1:
-        if self.send is not None and self.send.state == OP_IN_KERNEL and not self.lost:
-            self.engine.cancel(self.send)
+        if self.send is not None and not self.lost:
+            if self.send.state == OP_IN_KERNEL:
+                self.engine.cancel(self.send)
+            elif error is None and not self.send.blocked:
+                self.send.try_now()  # what was written in this turn: asyncio's own loop has sent it by now
         return Transport.force_close(self, error)
 
     def _call_connection_lost(self, error):
