@@ -62,7 +62,7 @@ cdef class Waitlist:
 
     cdef object start(self, object value)
     cdef object block(self, object value, object timeout)
-    cdef object sleep(self, Waiter waiter, object timeout)
+    cdef object sleep(self, Waiter waiter, double seconds)
     cdef int close_line(self, object refusal) except -1
     cdef bint append(self, Waiter waiter) noexcept
     cdef void unlink(self, Waiter waiter) noexcept

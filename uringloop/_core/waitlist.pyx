@@ -20,6 +20,7 @@ from uringloop._core.kernel cimport (
     ur_add_fast_method, ur_get_traverse, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_set_traverse,
 )
 from uringloop._core.loop cimport Loop, runs_here
+from uringloop._core.patience cimport patience
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_push, ready_push_owned
 
 cdef extern from "Python.h":
@@ -40,7 +41,6 @@ cdef extern from *:
 
 cdef object _CancelledError = exceptions.CancelledError
 cdef object _new_thread_lock = _thread.allocate_lock
-cdef double _TIMEOUT_MAX = _thread.TIMEOUT_MAX
 cdef str _CONTEXT = "context"
 cdef object TIMED_OUT = object()
 
@@ -271,6 +271,7 @@ cdef class Waitlist:
 
     cdef object block(self, object value, object timeout):
         """The same for a plain thread, which sleeps; TIMED_OUT after `timeout` seconds, None: never."""
+        cdef double seconds = patience(timeout)
         cdef Waiter waiter = thread_waiter(self, value)
         cdef bint taken, refused
         ur_guard_lock(&self.guard)
@@ -279,11 +280,10 @@ cdef class Waitlist:
         ur_guard_unlock(&self.guard)
         if refused:
             raise self.refusal
-        return self.collect(value) if taken else self.sleep(waiter, timeout)
+        return self.collect(value) if taken else self.sleep(waiter, seconds)
 
-    cdef object sleep(self, Waiter waiter, object timeout):
-        """Of the plain thread whose waiter is in the line."""
-        cdef double seconds = -1 if timeout is None else min(max(<double> timeout, 0), _TIMEOUT_MAX)
+    cdef object sleep(self, Waiter waiter, double seconds):
+        """Of the plain thread whose waiter is in the line; the seconds are patience's."""
         cdef WaiterState state
         try:
             waiter.asleep.acquire(True, seconds)

@@ -10,6 +10,7 @@ from asyncio.log import logger
 from cpython.object cimport PyObject
 
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
+from uringloop._core.patience cimport patience
 from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
 cdef object _Cancelled = concurrent.futures.CancelledError
@@ -135,15 +136,16 @@ cdef class Outcome(Waitlist):
         return self.error
 
     def _wait(self, timeout):
+        patience(timeout)
         if self.take():
             return
         not_in_a_loop("Job.result()", "`await job`")
         try:
             if self.block(None, timeout) is TIMED_OUT:
                 raise TimeoutError()
-        except BaseException:
-            if not self.take():
-                raise  # anything but the job's own error, which `get` raises
+        except BaseException as error:
+            if error is not self.error and not isinstance(error, CancelledError):
+                raise  # a signal handler's, say: the job's own is for `get` to raise
 
     # Asking
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
 
+from uringloop._core.patience import seconds
 from uringloop.errors import SchedulerFull
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.scheduler.context import Context, Hook, current_context
@@ -120,6 +121,7 @@ class Scheduler:
         A stop while another is under way waits for that one."""
         if current_context() in self.contexts and self.contexts:
             raise RuntimeError("a context of the scheduler cannot wait for the scheduler's end")
+        timeout, grace = seconds(timeout), seconds(grace) or 0.0
         with self._guard:
             if self._state in (NEW, STOPPED):
                 self._state = STOPPED

@@ -7,6 +7,7 @@ from asyncio import BrokenBarrierError
 
 from uringloop._core.finished cimport FINISHED, finished
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.patience cimport patience
 from uringloop._core.wait cimport make_wait
 from uringloop._core.waitlist cimport (
     TIMED_OUT, WAITER_FAILED, WAITER_GRANTED, WAITER_NEW, Waiter, Waitlist, deliver_all, not_in_a_loop, task_waiter,
@@ -51,10 +52,12 @@ cdef class Barrier(Waitlist):
 
     def wait_sync(self, timeout=None):
         """The same for a plain thread. After `timeout` seconds the barrier is broken, as with threading's."""
+        cdef double seconds
         cdef Waiter waiter
         cdef bint last, refused
         cdef PyObject *chain
         not_in_a_loop("Barrier.wait_sync()", "`await barrier.wait()`")
+        seconds = patience(timeout)
         waiter = thread_waiter(self, None)
         chain = self.arrive(waiter, &last)
         if last:
@@ -65,7 +68,7 @@ cdef class Barrier(Waitlist):
         ur_guard_unlock(&self.guard)
         if refused:
             raise BrokenBarrierError("Barrier aborted")
-        number = self.sleep(waiter, timeout)
+        number = self.sleep(waiter, seconds)
         if number is TIMED_OUT:
             self.abort()
             raise BrokenBarrierError("Barrier timed out")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
+from uringloop._core.patience import seconds
 from uringloop._core.wait import Entry, Wait
 from uringloop._core.waitlist import Waiter
 from uringloop.sync.line import Line
@@ -80,6 +81,7 @@ class Condition:
 
     def wait_sync(self, timeout: float | None = None) -> bool:
         """From a plain thread: True once notified, False after `timeout` seconds; the lock is held again."""
+        timeout = seconds(timeout)
         place = self._leave(self._line.stand_sync)
         try:
             return self._line.sleep_in(place, timeout)
@@ -88,6 +90,7 @@ class Condition:
 
     def wait_for_sync(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """From a plain thread: what the predicate returned last, after `timeout` seconds at the latest."""
+        timeout = seconds(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         result = predicate()
         while not result:

@@ -3,6 +3,7 @@ from cpython.object cimport PyObject
 
 from uringloop._core.finished cimport finished
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
+from uringloop._core.patience cimport patience
 from uringloop._core.wait cimport make_wait
 from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop
 
@@ -43,6 +44,7 @@ cdef class Event(Waitlist):
 
     def wait_sync(self, timeout=None):
         """From a plain thread: True once set, False after `timeout` seconds."""
+        patience(timeout)
         if ur_load_int(&self.flag):
             return True
         not_in_a_loop("Event.wait_sync()", "`await event.wait()`")

@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.patience cimport patience
 from uringloop._core.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, task_waiter, thread_waiter
 
 
@@ -28,8 +29,8 @@ cdef class Line(Waitlist):
         return waiter
 
     def sleep_in(self, Waiter waiter, timeout):
-        """False after `timeout` seconds."""
-        return self.sleep(waiter, timeout) is not TIMED_OUT
+        """False after `timeout` seconds, which was checked before the place was taken."""
+        return self.sleep(waiter, patience(timeout)) is not TIMED_OUT
 
     def wake(self, Py_ssize_t count):
         """At most so many, first come first; how many were woken."""

@@ -8,6 +8,7 @@ cdef class Store:
 
     cdef object fetch(self)
     cdef int keep(self, object item) except -1
+    cdef int throw_away(self) except -1
 
 
 cdef class Stack(Store):
@@ -17,6 +18,9 @@ cdef class Stack(Store):
 cdef class Heap(Store):
     cdef list items            # under `order`
     cdef object order          # a lock: comparing items runs their code, in which other threads may come
+    cdef bint comparing        # the same
+
+    cdef int begin(self) except -1
 
 
 cdef class Permits(Waitlist):

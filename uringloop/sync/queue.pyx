@@ -5,7 +5,6 @@ from cpython.object cimport PyObject
 
 import _thread
 import asyncio
-import heapq
 import math
 import types
 from collections import deque
@@ -32,6 +31,11 @@ cdef class Store:
         self.put_item(item)
         return 0
 
+    cdef int throw_away(self) except -1:
+        """Any one of them."""
+        self.get_item()
+        return 0
+
 
 cdef class Stack(Store):
     def __init__(self):
@@ -40,17 +44,79 @@ cdef class Stack(Store):
 
 
 cdef class Heap(Store):
+    """The least first. Comparing items runs their code, which may raise: so all that a change needs is compared
+    before anything is moved, and a change is made as a whole or not at all. (heapq's leave an item in, or lose one.)"""
+
     def __init__(self):
         self.items = []
         self.order = _thread.RLock()
 
     cdef object fetch(self):
+        cdef list items = self.items
+        cdef list way = []
+        cdef Py_ssize_t count, place = 0, child
+        cdef object last, least
         with self.order:
-            return heapq.heappop(self.items)
+            self.begin()
+            try:
+                count = len(items) - 1  # of those that stay
+                assert count >= 0, "a permit without an item"
+                last = items[count]
+                while 2 * place + 1 < count:
+                    child = 2 * place + 1
+                    if child + 1 < count and items[child + 1] < items[child]:
+                        child += 1
+                    if not (items[child] < last):
+                        break
+                    way.append(child)
+                    place = child
+                least = items[0]
+                place = 0
+                for child in way:
+                    items[place] = items[child]
+                    place = child
+                items[place] = last
+                items.pop()
+            finally:
+                self.comparing = False
+        return least
 
     cdef int keep(self, object item) except -1:
+        cdef list items = self.items
+        cdef list way = []
+        cdef Py_ssize_t place, parent
         with self.order:
-            heapq.heappush(self.items, item)
+            self.begin()
+            try:
+                place = len(items)
+                while place:
+                    parent = (place - 1) // 2
+                    if not (item < items[parent]):
+                        break
+                    way.append(parent)
+                    place = parent
+                place = len(items)
+                items.append(item)
+                for parent in way:
+                    items[place] = items[parent]
+                    place = parent
+                items[place] = item
+            finally:
+                self.comparing = False
+        return 0
+
+    cdef int throw_away(self) except -1:
+        with self.order:
+            self.begin()
+            item = self.items.pop()
+            self.comparing = False
+        return 0  # the item dies when the lock is free again
+
+    cdef int begin(self) except -1:
+        # `order` lets its own thread in again: that is the comparison's code, which came back to this queue.
+        if self.comparing:
+            raise RuntimeError("comparing the items of a PriorityQueue must not use the queue")
+        self.comparing = True
         return 0
 
 
@@ -83,10 +149,13 @@ cdef class Items(Permits):
 
     cdef object collect(self, object value):
         try:
-            return self.store.fetch()
-        finally:
-            if self.room is not None:
-                self.room.add()
+            item = self.store.fetch()
+        except BaseException:  # of comparing items: all are where they were
+            self.add()
+            raise
+        if self.room is not None:
+            self.room.add()
+        return item
 
     cdef int discard(self) except -1:
         cdef bint taken
@@ -96,7 +165,9 @@ cdef class Items(Permits):
             ur_guard_unlock(&self.guard)
             if not taken:
                 return 0
-            self.collect(None)
+            self.store.throw_away()
+            if self.room is not None:
+                self.room.add()
             self.unfinished.drop()
 
     def __repr__(self):
@@ -112,13 +183,14 @@ cdef class Room(Permits):
         return self.unlimited or Permits.take(self)
 
     cdef object collect(self, object value):
+        self.items.unfinished.add(1)  # first: once it is in the store, somebody may get it and be done with it
         try:
             self.store.keep(value)
         except BaseException:  # of comparing items: it was not put
+            self.items.unfinished.drop()
             if not self.unlimited:
                 self.add()
             raise
-        self.items.unfinished.add(1)
         self.items.add()
         if ur_load_int(&self.items.discarding):
             self.items.discard()  # the shutdown came in between, and did not see it

@@ -1,0 +1,1 @@
+cdef double patience(object timeout) except? -2
