@@ -38,7 +38,7 @@ debug: venv  ## the debug build, a package of its own in build/debug-<tag>
 
 demo: build  ## a real echo server under load, on uringloop, asyncio and uvloop: half a minute
 	@$(PYTHON) tools/venv.py $(venv) bench?
-	@$(release_run) examples/demo.py $(ARGS)
+	@$(release_run) tools/demo.py $(ARGS)
 
 test: test-release test-debug  ## the test suite, on the release build and on the debug build
 

@@ -50,11 +50,6 @@ async def splice() -> None:
     os.close(write_end)
 
 
-async def main() -> None:
-    await open_beneath()
-    await wait_for_child()
-    await splice()
-
-
 if __name__ == "__main__":
-    uringloop.run(main())
+    for shown in (open_beneath, wait_for_child, splice):
+        uringloop.run(shown())

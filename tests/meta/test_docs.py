@@ -65,6 +65,11 @@ def test_what_stands_in_a_text(block: str, found: bool) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_each_example_is_one_idea(example: Path) -> None:
+    assert len(example.read_text().splitlines()) < 60
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_each_example_is_run_by_a_test(example: Path) -> None:
     tests = [*PROJECT.glob("tests/examples/test_*.py"), *PROJECT.glob("tests/integrations/*.py")]
     stem = re.compile(rf"\b{example.stem}\b")

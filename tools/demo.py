@@ -1,6 +1,6 @@
 """An echo server under load, on uringloop and on other asyncio loops, side by side.
 
-    python examples/demo.py [--seconds 25] [--connections 64] [--size 1024] [--loops asyncio,uvloop,uringloop]
+    python tools/demo.py [--seconds 25] [--connections 64] [--size 1024] [--loops asyncio,uvloop,uringloop]
 
 Every loop serves in a process of its own, on the first CPU; the load, demo_load.c compiled here, on the last.
 The rounds of the loops are interleaved, so that a noisy moment of the machine meets all of them.

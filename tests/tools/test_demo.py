@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DEMO = Path(__file__).resolve().parents[2] / "examples/demo.py"
+DEMO = Path(__file__).resolve().parents[2] / "tools/demo.py"
 
 
 def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
