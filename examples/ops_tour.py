@@ -1,5 +1,6 @@
 """uringloop.ops: one operation, a chain of them, and one that completes again and again (needs python-liburing)."""
 
+import contextlib
 import os
 import select
 
@@ -20,9 +21,11 @@ async def main() -> None:
         again = chain.submit(liburing.io_uring_prep_write, writing, b" again", 0)
     print("written:", written.result(), again.result())
 
-    async for completion in ops.multishot(liburing.io_uring_prep_poll_multishot, reading, select.POLLIN):
-        print("readable:", completion.result == select.POLLIN, os.read(reading, 100))
-        break
+    polls = ops.multishot(liburing.io_uring_prep_poll_multishot, reading, select.POLLIN)
+    async with contextlib.aclosing(polls):  # leaving the block ends the operation
+        async for completion in polls:
+            print("readable:", completion.result == select.POLLIN, os.read(reading, 100))
+            break
     os.close(reading)
     os.close(writing)
 

@@ -1,0 +1,109 @@
+"""Flight: one entry in the kernel, what it was given, and who wants to know what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections import deque
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from uringloop.ops.package import liburing
+
+MORE = int(liburing.IORING_CQE_F_MORE)
+STOPPED = (errno.ECANCELED, errno.EINTR)  # EINTR: while a worker of the kernel was at it
+
+
+class Completion(NamedTuple):
+    """What the kernel says of an operation: its result, not negative, and the completion's flags."""
+
+    result: int
+    flags: int
+
+
+class Flight:
+    """Owns what the kernel may write to or read from, until the last completion, whoever still waits for it."""
+
+    __slots__ = (
+        "completions",
+        "done",
+        "failure",
+        "follower",
+        "keep",
+        "opens",
+        "timer",
+        "token",
+        "value",
+        "waiter",
+        "wanted",
+    )
+
+    def __init__(self, token: int, keep: Any, opens: bool) -> None:
+        self.token = token  # its name in the kernel
+        self.keep = keep
+        self.opens = opens
+        self.completions: deque[Completion] = deque()
+        self.value: int | None = None
+        self.failure = 0
+        self.done = False  # the last completion has come, or none ever will
+        self.wanted = True
+        self.waiter: asyncio.Future[None] | None = None
+        self.timer: Flight | None = None  # the timeout linked to it
+        self.follower: Flight | None = None  # the operation that is next in its chain
+
+    def complete(self, result: int, flags: int) -> None:
+        if not flags & MORE:
+            self.done = True
+            self.keep = None
+        if result < 0:
+            self.failure = -result
+        else:
+            self.completions.append(Completion(result, flags))
+        if not self.wanted:
+            self.let_go()
+        self.wake()
+
+    def wake(self) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    def fail(self, number: int) -> None:
+        """The kernel does not take it. What it was given stays: its entry is in the ring."""
+        self.failure = number
+        self.done = True
+        self.wake()
+
+    def let_go(self) -> None:
+        """Nobody wants to know: what was opened for nobody is closed."""
+        self.wanted = False
+        while self.completions:
+            found = self.completions.popleft().result
+            if self.opens:
+                with suppress(OSError):
+                    os.close(found)
+
+    async def more(self) -> None:
+        """Another completion has come, or the last one."""
+        while not self.completions and not self.done:
+            self.waiter = asyncio.get_running_loop().create_future()
+            await self.waiter
+
+    async def landed(self) -> None:
+        """The last completion has come; and its timeout's, where that may be why it ended."""
+        while not self.done:
+            self.waiter = asyncio.get_running_loop().create_future()
+            await self.waiter
+        if self.timer is not None and self.failure in STOPPED:
+            await self.timer.landed()
+
+    def result(self) -> int:
+        if self.failure in STOPPED and self.timer is not None and self.timer.failure == errno.ETIME:
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        if self.failure:
+            raise OSError(self.failure, os.strerror(self.failure))
+        if self.value is None:
+            if not self.completions:
+                raise asyncio.InvalidStateError("nobody waited for the operation")
+            self.value = self.completions.popleft().result
+        return self.value
