@@ -1,4 +1,4 @@
-"""HTTP reverse proxy: bodies and answers move by splice: reverse_proxy.py BACKEND_PORT [PORT] (needs liburing)"""
+"""An HTTP reverse proxy whose bodies move by splice: reverse_proxy.py BACKEND_PORT [PORT] (needs python-liburing)"""
 
 import asyncio
 import os

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from uringloop.version import __version__
 
@@ -20,8 +20,14 @@ def _command(name: str) -> Any:
     return importlib.import_module(f"uringloop.commands.{name}")
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """In one line; the usage is asked for."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="uringloop",
         description="An asyncio event loop for Linux whose only way to sleep is one io_uring.",
     )
@@ -36,6 +42,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
+        _parser().print_help(sys.stderr)
+        return 2
     # What stands behind these is not for argparse to sort.
     if given[:1] == ["bench"]:
         return int(_command("bench").main(given[1:]))
@@ -50,17 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> int:
-    """`main` as a program: what reads the output may end first, as `head` does."""
+    """`main` as a program: who started it may interrupt it, and what reads the output may end first, as `head` does."""
     if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
         return main()  # what the user's program raises is its own
     try:
         code = main()
         sys.stdout.flush()
         return code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or the interpreter complains at its end
+        # or the interpreter complains at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
 
 

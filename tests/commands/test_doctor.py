@@ -25,6 +25,16 @@ def test_a_refusal_is_said_with_its_remedy(program: Program, error: str) -> None
     assert "on epoll, and works" in ended.stdout
 
 
+@pytest.mark.parametrize("refuse", ["", "EPERM"])
+def test_a_choice_is_no_refusal(program: Program, refuse: str) -> None:
+    ended = program(DOCTOR, refuse=refuse, URINGLOOP_ENGINE="epoll")
+    assert "URINGLOOP_ENGINE chooses epoll. A loop was made, on epoll, and works" in ended.stdout
+    assert "is used" not in ended.stdout.splitlines()[0] and "instead" not in ended.stdout
+    found = json.loads(program(DOCTOR, "--json", refuse=refuse, URINGLOOP_ENGINE="epoll").stdout)
+    assert (found["chosen"], found["engine"], found["tried"]) == (True, "epoll", "epoll")
+    assert found["usable"] == (not refuse and refusal() is None)
+
+
 def test_json_is_for_programs(program: Program) -> None:
     found = json.loads(program(DOCTOR, "--json", refuse="EPERM", check=False).stdout)
     assert found["usable"] is False

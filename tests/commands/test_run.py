@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from uringloop.__main__ import main
 from uringloop.commands.run import split
 
 PROGRAM = """
@@ -39,17 +40,59 @@ def test_a_module_runs_too() -> None:
     assert "1 loop" in ended.stdout
 
 
-def test_a_program_that_is_missing_is_said() -> None:
-    assert run().returncode == 2
-    ended = run("nowhere.py")
-    assert ended.returncode == 2
-    assert "nowhere.py" in ended.stderr
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "say which program"),
+        (["nowhere.py"], "there is no nowhere.py"),
+        (["/"], "/ is a folder without a __main__.py"),
+        (["-m"], "expected one argument"),
+        (["-m", "nowhere"], "there is no module nowhere"),
+        (["-m", "nowhere.deep"], "there is no module nowhere.deep"),
+        (["-m", "email.nowhere"], "there is no module email.nowhere"),
+        (["-m", ".relative"], "there is no module .relative"),
+        (["-m", "email"], "email is a package without a __main__"),
+        (["--engine", "steam", "a.py"], "invalid choice: 'steam'"),
+        (["--nothing", "a.py"], "unrecognized arguments: --nothing"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_what_is_wrong_is_said_in_a_line(
+    command: str, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code: object = main([command, *given])
+    except SystemExit as ended:
+        code = ended.code
+    error = capsys.readouterr().err
+    assert code == 2 and said in error and len(error.splitlines()) == 1, error
 
 
-@pytest.mark.parametrize("module", ["nowhere", "nowhere.deep", "email.nowhere"])
-def test_a_module_that_is_missing_is_said(module: str) -> None:
-    ended = run("-m", module)
-    assert (ended.stderr, ended.returncode) == (f"uringloop run: there is no module {module}\n", 2)
+def as_python_does(script: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30)
+
+
+@pytest.mark.parametrize(
+    "text", ["def", "1 / 0", "raise KeyboardInterrupt", "import nowhere", "raise SystemExit(4)"]
+)
+def test_a_program_fails_as_under_python(tmp_path: Path, text: str) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(f"def f():\n    pass\n\n{text}\n")
+    ours, its = run(script), as_python_does(script)
+    assert (ours.returncode, ours.stderr) == (its.returncode, its.stderr)
+
+
+def test_a_program_sees_what_it_sees_under_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import __main__, atexit, sys\n"
+        "print(__name__, __file__, __spec__, __package__, __loader__.name, sys.argv, __main__.__dict__ is globals())\n"
+        "atexit.register(lambda: print(__main__ is sys.modules['__main__']))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    ours, its = run("program.py"), as_python_does(Path("program.py"))
+    assert (ours.stdout, ours.stderr) == (its.stdout, "")
 
 
 def test_what_is_missing_inside_a_module_is_its_own_error(

@@ -1,5 +1,5 @@
-"""uringloop doctor: says what this machine offers, and tries it. Exit code 0: io_uring is used; 1: epoll is, as
-io_uring is refused; 2: no loop works."""
+"""uringloop doctor: says what this machine offers, and tries it. Exit code 0: io_uring is used, or URINGLOOP_ENGINE
+chooses epoll; 1: epoll is used, as io_uring is refused; 2: no loop works."""
 
 from __future__ import annotations
 
@@ -59,11 +59,15 @@ def _try() -> str:
 
 def _text(report: Report, tried: str) -> str:
     verdict = "io_uring is used" if report.usable else f"io_uring is refused: {report.cause}"
+    if report.chosen:
+        verdict = "io_uring is offered" if report.usable else verdict
+        verdict += "; URINGLOOP_ENGINE chooses epoll"
     lines = [f"{verdict}. A loop was made, on {tried}, and works.", ""]
     width = max(map(len, [*report.versions, *report.limits]))
     lines += [f"  {name:{width}}  {value}" for name, value in (report.versions | report.limits).items()]
     if report.usable:
-        lines += ["", "What the loop uses of this kernel:", ""]
+        uses = "would use" if report.chosen else "uses"
+        lines += ["", f"What the loop {uses} of this kernel:", ""]
         width = max(len(feature.name) for feature in report.features)
         for feature in report.features:
             mark = "yes" if feature.used else "no "

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import io
 import os
 import runpy
 import sys
+import zipfile
+from importlib.machinery import SourceFileLoader
+from types import ModuleType, TracebackType
 
 from uringloop.policy import install
 
@@ -35,45 +39,105 @@ def split(arguments: list[str], valued: tuple[str, ...] = ()) -> tuple[list[str]
     return arguments[:at], arguments[at:]
 
 
-def complaint(options: argparse.Namespace, command: str) -> str:
-    """What is wrong with the program that is to be run; "" for nothing."""
-    if options.module is not None:
-        return ""
-    if not options.program:
-        return f"uringloop {command}: say which program: script.py, or -m module"
-    if not os.path.exists(options.program[0]):
-        return f"uringloop {command}: there is no {options.program[0]}"
-    return ""
-
-
-def is_there(module: str) -> bool:
-    """What is wrong inside a module, or in the package it is in, is for its traceback to say."""
+def complaint(options: argparse.Namespace, command: str, imports: bool = True) -> str:
+    """What is wrong with the program that is to be run; "" for nothing. `imports`: the package that a module is in may
+    be imported to find out."""
+    before = sys.path[0]
+    set_path(options)
     try:
-        return importlib.util.find_spec(module) is not None
+        wrong = (
+            in_module(options.module, imports) if options.module is not None else in_script(options.program)
+        )
+    finally:
+        sys.path[0] = before
+    return wrong and f"uringloop {command}: {wrong}"
+
+
+def in_script(program: list[str]) -> str:
+    if not program:
+        return "say which program: script.py, or -m module"
+    script = program[0]
+    if not os.path.exists(script):
+        return f"there is no {script}"
+    if os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):
+        return f"{script} is a folder without a __main__.py"
+    return "" if os.access(script, os.R_OK) else f"{script} can not be read"
+
+
+def in_module(module: str, imports: bool) -> str:
+    """What is wrong inside a module, or in the package it is in, is for its traceback to say."""
+    missing = f"there is no module {module}"
+    if module.startswith("."):
+        return missing
+    try:
+        found = importlib.util.find_spec(module if imports else module.partition(".")[0])
+        if found is None:
+            return missing
+        if imports and found.submodule_search_locations is not None:
+            main = importlib.util.find_spec(f"{module}.__main__")
+            return f"{module} is a package without a __main__" if main is None else ""
     except ModuleNotFoundError as error:
-        return not f"{module}.".startswith(f"{error.name}.")
-    except (ImportError, ValueError):
-        return True
+        return missing if f"{module}.".startswith(f"{error.name}.") else ""
+    except Exception:
+        pass
+    return ""
 
 
 def main(options: argparse.Namespace) -> int:
     if wrong := complaint(options, "run"):
         print(wrong, file=sys.stderr)
         return 2
+    return execute(options)
+
+
+def set_path(options: argparse.Namespace) -> None:
+    """As Python sets it for the program; with -P it is left alone."""
+    if not sys.flags.safe_path:
+        script = options.program[0] if options.module is None and options.program else None
+        sys.path[0] = "" if script is None else os.path.dirname(os.path.abspath(script))
+
+
+def execute(options: argparse.Namespace) -> int:
     if options.engine is not None:
         os.environ["URINGLOOP_ENGINE"] = options.engine
+    set_path(options)
     install()
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = without_our_frames
     if options.module is not None:
         sys.argv = [options.module, *options.program]
-        sys.path[0] = "" if not sys.flags.safe_path else sys.path[0]
-        if not is_there(options.module):
-            print(f"uringloop run: there is no module {options.module}", file=sys.stderr)
-            return 2
         runpy.run_module(options.module, run_name="__main__", alter_sys=True)
-        return 0
-    script = options.program[0]
-    sys.argv = list(options.program)
-    if not sys.flags.safe_path:
-        sys.path[0] = os.path.dirname(os.path.abspath(script))
-    runpy.run_path(script, run_name="__main__")
+    else:
+        sys.argv = list(options.program)
+        script = options.program[0]
+        if os.path.isdir(script) or script.endswith(".pyc") or zipfile.is_zipfile(script):
+            runpy.run_path(script, run_name="__main__")
+        else:
+            execute_script(os.path.abspath(script))
     return 0
+
+
+def execute_script(path: str) -> None:
+    """Like Python's own start: `__file__` is absolute whatever sys.argv[0] is, and `__main__` stays when it has ended,
+    for threads and atexit."""
+    main = ModuleType("__main__")
+    main.__file__ = path
+    main.__loader__ = SourceFileLoader("__main__", path)
+    sys.modules["__main__"] = main
+    with io.open_code(path) as file:
+        code = compile(file.read(), path, "exec")
+    exec(code, main.__dict__)
+
+
+def without_our_frames(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """The traceback that Python shows of the program alone: it begins behind `execute`, and what runs it there."""
+    at, runs = traceback, False
+    while at is not None and not runs:
+        runs, at = at.tb_frame.f_code is execute.__code__, at.tb_next
+    while at is not None and at.tb_frame.f_globals.get("__name__") in ("runpy", __name__):
+        at = at.tb_next
+    if at is not None or (runs and isinstance(error, SyntaxError)):
+        error.__traceback__ = traceback = at
+    sys.__excepthook__(kind, error, traceback)

@@ -50,7 +50,7 @@ def main(options: argparse.Namespace) -> int:
         print(WITHOUT_RICH, file=sys.stderr)
         return 2
     pid = process_number(options)
-    if pid is None and (wrong := run.complaint(options, "top")):
+    if pid is None and (wrong := run.complaint(options, "top", imports=False)):
         print(wrong, file=sys.stderr)
         return 2
     try:

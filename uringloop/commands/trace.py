@@ -86,7 +86,7 @@ def trace_program(options: argparse.Namespace) -> int:
         timer.start()
     failed = True
     try:
-        code: object = run.main(options)
+        code: object = run.execute(options)
     except SystemExit as ended:
         code = ended.code
     finally:

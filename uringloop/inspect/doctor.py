@@ -52,6 +52,7 @@ class Report:
     """What `diagnose` found."""
 
     usable: bool  # io_uring
+    chosen: bool  # epoll, by URINGLOOP_ENGINE: io_uring is not used, usable or not
     cause: str  # "" where it is usable
     versions: dict[str, str]
     limits: dict[str, str]
@@ -60,18 +61,20 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        return 0 if self.usable else 1
+        return 0 if self.usable or self.chosen else 1
 
 
 def diagnose() -> Report:
     """Ask the machine. OSError where the kernel is short of something just now."""
     refused = refusal()
+    chosen = os.environ.get("URINGLOOP_ENGINE") == "epoll"
     cause, advice = "", []
     if refused is not None:
         _, cause, remedy = refused
-        advice.append(f"io_uring is refused, loops run on epoll instead. To allow it: {remedy}.")
+        instead = "" if chosen else ", loops run on epoll instead"
+        advice.append(f"io_uring is refused{instead}. To allow it: {remedy}.")
     limits = _limits()
-    return Report(refused is None, cause, _versions(), limits, _features(), advice + _further(limits))
+    return Report(refused is None, chosen, cause, _versions(), limits, _features(), advice + _further(limits))
 
 
 def _versions() -> dict[str, str]:
@@ -128,7 +131,9 @@ def _further(limits: dict[str, str]) -> list[str]:
     if soft < 4096 and (hard == resource.RLIM_INFINITY or hard > soft):
         advice.append(f"Only {soft} files may be open; a server wants more: ulimit -n {min(hard, 65536)}.")
     if limits["URINGLOOP_ENGINE"] == "epoll":
-        advice.append("URINGLOOP_ENGINE=epoll: loops do not use io_uring, whatever this machine offers.")
+        advice.append(
+            "Loops use epoll as URINGLOOP_ENGINE says so: unset it, and they use io_uring where they may."
+        )
     if DEBUG_BUILD:
         advice.append("This is a debug build, made for tests: it is slow.")
     if sys.flags.dev_mode or os.environ.get("PYTHONASYNCIODEBUG"):
@@ -169,7 +174,8 @@ def as_dict(report: Report) -> dict[str, Any]:
     """For JSON."""
     return {
         "usable": report.usable,
-        "engine": "uring" if report.usable else "epoll",
+        "engine": "uring" if report.usable and not report.chosen else "epoll",
+        "chosen": report.chosen,
         "cause": report.cause,
         "versions": report.versions,
         "limits": report.limits,
