@@ -135,6 +135,71 @@ def test_a_chain_of_timers_makes_one_system_call_each(loop: Any) -> None:
     assert made <= 52
 
 
+def test_arrivals_alone_are_not_asked_for_in_two_turns_running(
+    loop: Any, pairs: Any, feature: Callable[[str], bool]
+) -> None:
+    """Under load, so that what the callbacks of a turn send enters the kernel with the question."""
+    sent: list[int] = []
+    late: list[int] = []
+
+    class Protocol(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            late.append(loop._counts()["turns"] - sent[data[0]])
+
+    async def connect() -> list[Any]:
+        return [(await loop.connect_accepted_socket(Protocol, right))[0] for _, right in pairs[:50]]
+
+    def chain(i: int) -> None:
+        if i < 50:
+            sent.append(loop._counts()["turns"])
+            pairs[i][0].send(bytes([i]))
+        if i < 60:
+            loop.call_soon(chain, i + 1)
+        else:
+            loop.stop()
+
+    transports = loop.run_until_complete(connect())
+    settle(loop)
+    before = calls(loop)
+    loop.call_soon(chain, 0)
+    loop.run_forever()
+    made = calls(loop) - before
+    for transport in transports:
+        transport.abort()
+    settle(loop)
+    many_buffers = loop._counts()["buffers"] > 50  # not in the tiny build
+    if many_buffers and all(map(feature, ("taskrun_flag", "multishot_recv", "buffer_ring"))):
+        assert 20 <= made <= 32
+        assert len(late) == 50
+        assert set(late) == {1, 2}
+
+
+def test_calls_of_another_thread_keep_no_arrivals_back(loop: Any, pairs: Any) -> None:
+    """However often one comes just before the loop would sleep."""
+    left, right = pairs[0]
+    left.setblocking(False)
+    turns = 0
+
+    def again() -> None:
+        nonlocal turns
+        turns += 1
+        if turns == 5:
+            right.send(b"x")
+        if turns == 100:
+            loop.stop()
+            return
+        thread = threading.Thread(target=loop.call_soon_threadsafe, args=[again])
+        thread.start()
+        thread.join()
+
+    settle(loop)
+    loop.add_reader(left, loop.stop)
+    loop.call_soon(again)
+    loop.run_forever()
+    loop.remove_reader(left)
+    assert turns < 100
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_the_counter_of_system_calls_is_what_strace_counts(engine: str, tmp_path: Path) -> None:
     code = """

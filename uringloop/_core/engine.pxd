@@ -28,6 +28,7 @@ cdef class Engine:
     cdef int submit(self, Op op) except -1
     cdef int cancel(self, Op op) except -1
     cdef bint has_work(self) noexcept
+    cdef bint only_arrivals(self) noexcept
     cdef int poll(self) except -1
     cdef int flush_now(self) except -1
     cdef int sleep(self, int64_t deadline_ns) except -1

@@ -77,6 +77,10 @@ cdef class Engine:
         """Would `poll` submit or find anything? A look at memory, no system call."""
         return False
 
+    cdef bint only_arrivals(self) noexcept:
+        """Of what `has_work` found: would `poll` submit nothing, only learn what arrived?"""
+        return False
+
     cdef int poll(self) except -1:
         """Submit what is queued and learn what has completed, without waiting."""
         raise NotImplementedError

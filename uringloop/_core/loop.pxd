@@ -24,11 +24,14 @@ cdef class Loop:
     cdef readonly Watch watch             # None until somebody first looks; then never another
     cdef int watching                     # what it is to be told, 0: nothing; written by any thread
     cdef readonly long turns
+    cdef long asked                       # the last turn that entered the kernel
     cdef readonly long callbacks          # runnables run
     cdef long file_turn                   # the turn that `file_share` is of
     cdef int file_share                   # what files may still do in it without letting others run
 
     cdef int turn(self) except -1
+    cdef bint puts_off(self) noexcept
+    cdef int look(self) except -1
     cdef int rest(self, int64_t deadline) except -1
     cdef int run_batch(self) except -1
     cdef int run_batch_watched(self) except -1

@@ -93,9 +93,8 @@ cdef class Loop:
             wait = deadline > ur_now_ns()
         if wait:
             self.rest(deadline)
-        elif self.engine.has_work():
-            self.engine.poll()
-            self.engine.reap()
+        elif self.engine.has_work() and not self.puts_off():
+            self.look()
         elif self.turns & 63 == 0:
             PyErr_CheckSignals()  # a chain of compiled callbacks gives the interpreter no other occasion
         if ur_load_flag(&self.inbox.filled):
@@ -107,22 +106,29 @@ cdef class Loop:
             self.run_endings()
         return 0
 
+    cdef bint puts_off(self) noexcept:
+        """Not in two turns running for arrivals alone: what this turn's callbacks send enters with them in the next."""
+        return self.asked == self.turns - 1 and not self._stopping and self.engine.only_arrivals()
+
+    cdef int look(self) except -1:
+        """Enter the kernel without waiting: submit, and learn what completed."""
+        self.asked = self.turns
+        self.engine.poll()
+        return self.engine.reap()
+
     cdef int rest(self, int64_t deadline) except -1:
         """Nothing is ready: wait, in the one place where the thread sleeps, until there is something."""
         cdef int64_t since
         if self.spinner.window():
             if self.engine.has_work():
-                self.engine.poll()
-                self.engine.reap()
+                self.look()
             if self.ready.head is not NULL:
                 return 0
             if self.spinner.spin(self.engine, self.inbox, deadline):
-                if self.engine.has_work():
-                    self.engine.poll()
-                    self.engine.reap()
-                return 0
+                return self.look() if self.engine.has_work() else 0
         if not self.inbox.fall_asleep():
-            return 0
+            return self.look() if self.engine.has_work() else 0
+        self.asked = self.turns
         trim_free_handles()
         since = self.spinner.asleep()
         if self.watching:

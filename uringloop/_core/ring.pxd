@@ -31,4 +31,5 @@ cdef void ring_close(Ring *ring) noexcept nogil
 cdef int ring_enable(Ring *ring, bint register_fd) noexcept nogil
 cdef io_uring_sqe *ring_next(Ring *ring) noexcept nogil
 cdef int ring_enter(Ring *ring, unsigned wait, int64_t deadline_ns) noexcept nogil
+cdef bint ring_must_enter(Ring *ring) noexcept nogil
 cdef bint ring_wants_enter(Ring *ring) noexcept nogil

@@ -165,6 +165,13 @@ cdef int ring_enter(Ring *ring, unsigned wait, int64_t deadline_ns) noexcept nog
     return ur_io_uring_enter(ring.enter_fd, submit, wait, flags, argp, size)
 
 
+cdef bint ring_must_enter(Ring *ring) noexcept nogil:
+    """Are there entries to submit, or parked completions?"""
+    if ring.filled or ring.sq_tail[0] != ur_load_acquire(ring.sq_head):
+        return True
+    return ur_load_relaxed(ring.sq_flags) & IORING_SQ_CQ_OVERFLOW != 0
+
+
 cdef bint ring_wants_enter(Ring *ring) noexcept nogil:
     """Is there something only entering brings: entries to submit, deferred work, or parked completions?"""
     if ring.filled or ring.sq_tail[0] != ur_load_acquire(ring.sq_head):

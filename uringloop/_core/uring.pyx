@@ -24,7 +24,7 @@ from uringloop._core.kernel cimport (
 from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.probe cimport Offer, offer, sizes
 from uringloop._core.ring cimport (
-    Ring, ring_close, ring_enable, ring_enter, ring_next, ring_open, ring_wants_enter,
+    Ring, ring_close, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_wants_enter,
 )
 
 cdef extern from * nogil:
@@ -214,6 +214,10 @@ cdef class UringEngine(Engine):
             return False
         self.blind_turns += 1
         return self.blind_turns >= BLIND_TURNS
+
+    cdef bint only_arrivals(self) noexcept:
+        # Parked completions are not put off: each turn may park more.
+        return self.backlog_count == 0 and not ring_must_enter(&self.ring)
 
     cdef bint _fill(self) except -1:
         """Write entries for the backlog until the queue is full. True when all of it is written."""
