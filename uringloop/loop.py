@@ -96,7 +96,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._engine_name = name
         self._set_up(engine_class, {"entries": entries}, busy_poll)
         self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        self._listeners: dict[int, Listener] = {}
+        # By socket: a number may be another's by the time a server is closed.
+        self._listeners: dict[socket.socket, Listener] = {}
         self._datagram_room: Any = None
         self._ops_ring: Any = None
         self._unix_server_sockets: dict[socket.socket, int] = {}
@@ -215,12 +216,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         context: Any = None,
     ) -> None:
         timeouts = (ssl_handshake_timeout, ssl_shutdown_timeout)
-        self._listeners[descriptor(sock)] = Listener(
-            self, protocol_factory, sock, sslcontext, server, timeouts, context
-        )
+        listener = Listener(self, protocol_factory, sock, sslcontext, server, timeouts, context)
+        for other in list(self._listeners):
+            if other is sock or other.fileno() < 0:  # closed behind our back: this may have its number
+                self._listeners.pop(other).stop()
+        self._listeners[sock] = listener
 
     def _stop_serving(self, sock: socket.socket) -> None:
-        listener = self._listeners.pop(sock.fileno(), None)
+        listener = self._listeners.pop(sock, None)
         if listener is not None:
             listener.stop()
         unix_sockets.remove_socket_of(sock, self._unix_server_sockets)

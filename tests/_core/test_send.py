@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.streams import Recorder, connect, receive, reset, settled
+from tests.streams import Recorder, connect, receive, reset, settled, turns
 
 BIG = 5 << 20
 
@@ -455,3 +455,29 @@ def test_many_pieces_leave_in_few_system_calls(loop: Any, feature: Any) -> None:
     sent = loop.run_until_complete(main())
     if feature("quiet_send"):
         assert sent == 1
+
+
+@pytest.mark.parametrize("pieces", [1, 5])
+def test_more_than_an_entry_can_name_is_sent_in_parts(run: Any, pieces: int) -> None:
+    """An entry's length has 32 bits: of 4 GiB and a little only the little left, and that was taken for all."""
+
+    async def main() -> None:
+        protocol, peer = await connect(family="unix")
+        with peer:
+            try:
+                data = bytes(
+                    (4 << 30) + 5 if pieces == 1 else 1 << 30
+                )  # never touched: no memory is behind it
+            except MemoryError:
+                pytest.skip("no room for 4 GiB, not even of addresses")
+            protocol.transport.set_write_buffer_limits(high=6 << 30)
+            for _ in range(pieces):
+                protocol.transport.write(data)
+            await turns(5)
+            unsent = protocol.transport.get_write_buffer_size()
+            assert len(data) * pieces - unsent < 100 << 20
+            assert await receive(peer, 5) == bytes(5)
+            protocol.transport.abort()
+            await protocol.lost
+
+    run(main())

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.streams import connect, receive
+from tests.streams import connect, receive, turns
+from tests.tls import peers
 
 
 @pytest.mark.contract
@@ -109,6 +110,69 @@ def test_what_was_written_just_before_an_abort_arrives(loop: asyncio.AbstractEve
             protocol.transport.write(b"words")
             protocol.transport.abort()
             assert await receive(peer, 10) == b"last words"
+            await protocol.lost
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("with_tls", [False, True])
+def test_water_marks_are_any_numbers(loop: asyncio.AbstractEventLoop, with_tls: bool) -> None:
+    """As on asyncio's own loop: fractions, infinity, and what is larger than memory."""
+
+    async def main() -> None:
+        if with_tls:
+            protocol, end = await peers.connect()
+            peer = end.sock
+        else:
+            protocol, peer = await connect()
+        with peer:
+            transport = protocol.transport
+            for given, expected in [
+                ({"high": 10.5}, (2.0, 10.5)),
+                ({"low": 3.5}, (3.5, 14.0)),
+                ({"high": float("inf"), "low": 0}, (0, float("inf"))),
+                ({"high": 1 << 70}, (1 << 68, 1 << 70)),
+                ({"high": 1 << 63, "low": True}, (True, 1 << 63)),
+                ({"high": 40}, (10, 40)),
+            ]:
+                transport.set_write_buffer_limits(**given)
+                assert transport.get_write_buffer_limits() == expected
+                transport.write(b"few")
+                await turns()
+            for wrong, error in [
+                ({"high": float("inf")}, ValueError),
+                ({"high": float("nan"), "low": 0}, ValueError),
+                ({"high": -1}, ValueError),
+                ({"high": 1, "low": 2}, ValueError),
+                ({"high": "a"}, TypeError),
+                ({"high": [], "low": 5}, TypeError),
+            ]:
+                with pytest.raises(error):
+                    transport.set_write_buffer_limits(**wrong)
+            assert transport.get_write_buffer_limits() == (10, 40)
+            assert protocol.flow == []
+            transport.abort()
+            await protocol.lost
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.contract
+def test_a_fraction_over_the_mark_is_not_over_it(loop: asyncio.AbstractEventLoop) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(family="unix")
+        with peer:
+            transport = protocol.transport
+            while not transport.get_write_buffer_size():
+                transport.write(bytes(100_000))
+            size = transport.get_write_buffer_size()
+            transport.set_write_buffer_limits(high=size + 0.5)
+            told = len(protocol.flow)
+            transport.set_write_buffer_limits(high=size - 0.5)
+            assert told == (1 if size > 64 << 10 else 0)
+            assert protocol.flow == ["pause"]
+            transport.abort()
             await protocol.lost
 
     loop.run_until_complete(main())

@@ -424,6 +424,7 @@ def test_a_default_executor_that_is_none_is_refused(loop: Loop) -> None:
         loop.set_default_executor(object())  # type: ignore[arg-type]
 
 
+@pytest.mark.engines("uring", "epoll", "fake")
 def test_what_leaves_a_callback_as_keyboard_interrupt_leaves_run_forever(loop: Loop) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -438,6 +439,7 @@ def test_what_leaves_a_callback_as_keyboard_interrupt_leaves_run_forever(loop: L
     assert seen == ["not lost"]
 
 
+@pytest.mark.engines("uring", "epoll", "fake")
 def test_system_exit_in_a_task_leaves_run_forever(loop: Loop) -> None:
     async def leave() -> None:
         raise SystemExit(3)

@@ -375,6 +375,7 @@ def test_exceptions_of_a_reader_are_reported_and_it_is_told_again(loop: Any, pai
     loop.remove_reader(left)
 
 
+@pytest.mark.engines("uring", "epoll", "fake")
 def test_keyboard_interrupt_in_a_reader_leaves_the_loop(loop: Any, pair: Pair) -> None:
     left, right = pair
 

@@ -180,7 +180,6 @@ class BufferedInterrupting(Interrupting, BufferedRecorder):
         return buffer
 
 
-@pytest.mark.contract
 @pytest.mark.parametrize(
     ("kind", "where"),
     [
@@ -222,7 +221,6 @@ def test_keyboard_interrupt_in_a_callback_leaves_the_loop_and_loses_nothing(
     sock.close()
 
 
-@pytest.mark.contract
 def test_keyboard_interrupt_in_datagram_received_leaves_the_loop(loop: Any) -> None:
     """And the endpoint goes on, with what had arrived together with that one."""
 

@@ -11,6 +11,7 @@ from uringloop._core.kernel cimport (
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.probe cimport offer
+from uringloop._core.ready cimport ready_push
 from uringloop._core.uring cimport UringEngine
 
 
@@ -85,8 +86,12 @@ cdef class AcceptOp(Op):
                     c_close(fd)
                     continue
                 self.listener.connected(fd)
+        except BaseException:
+            # Leaves the loop (KeyboardInterrupt): what is left is taken when it runs again.
+            if not self.queued:
+                ready_push(self.engine.ready, self)
+            raise
         finally:
-            # What is left after an exception that leaves the loop is taken when it runs again.
             left = [self.accepted[i] for i in range(self.count) if self.accepted[i] >= 0]
             self.count = len(left)
             for i in range(self.count):
@@ -112,5 +117,6 @@ cdef class AcceptOp(Op):
         elif error and error not in (EAGAIN, EINTR, ECONNABORTED, ECANCELED):
             self.listener.failed(error)
             return 0
-        self.start()
+        if self.listener.fileno() == self.fd:  # else it was closed, and the number may be another's
+            self.start()
         return 0

@@ -1,38 +1,18 @@
 from cpython.object cimport PyObject
 
-from uringloop._core.kernel cimport iovec, msghdr, sockaddr_storage, socklen_t, uint32_t
+from uringloop._core.kernel cimport sockaddr_storage, socklen_t, uint32_t
 from uringloop._core.op cimport Op
+from uringloop._core.receive_room cimport NAME, Batch, ReceiveRoom
 from uringloop._core.transport cimport Transport
 
-cdef extern from "<sys/socket.h>" nogil:
-    struct mmsghdr:
-        msghdr msg_hdr
-        unsigned msg_len
-
 cdef enum:
-    BATCH = 32            # datagrams a system call receives or sends
-    NAME = 28             # bytes of the longest IP address, a sockaddr_in6
     PEERS = 128           # addresses remembered by each transport
-
-
-cdef struct Batch:
-    # One direction's messages, as recvmmsg and sendmmsg want them.
-    mmsghdr messages[BATCH]
-    iovec pieces[BATCH]
-    char names[BATCH][NAME]
 
 
 cdef struct Peer:
     char name[NAME]
     socklen_t length
     PyObject *address     # owned
-
-
-cdef class ReceiveRoom:
-    # One a loop, used between a system call and the copying of what it brought, with no Python code in between.
-    cdef Batch batch
-    cdef char *area
-    cdef char *large      # for what is no UDP: one datagram at a time, however large
 
 
 cdef class DatagramPoll(Op):
@@ -49,6 +29,7 @@ cdef class DatagramTransport(Transport):
     cdef ReceiveRoom room
     cdef DatagramPoll reader
     cdef DatagramPoll writer            # made when a send would block
+    cdef bint by_program                # in sendto(): the caller's context is the one to tell of errors in
     cdef bint delivering                # sends are gathered until all that arrived is delivered
     cdef Batch *outgoing                # the gathered ones
     cdef list outgoing_data             # ... and what they point to

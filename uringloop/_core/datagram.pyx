@@ -15,12 +15,12 @@ from libc.string cimport memcmp, memcpy, memset
 
 from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
 from uringloop._core.kernel cimport (
-    AF_INET, AF_INET6, EAGAIN, EINTR, IORING_OP_POLL_ADD, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, MSG_DONTWAIT,
-    MSG_NOSIGNAL, POLLIN, POLLOUT, PROT_READ, PROT_WRITE, c_recvfrom, c_send, c_sendto, errno, io_uring_sqe, mmap, munmap,
-    sockaddr, sockaddr_storage, socklen_t, uint32_t,
+    AF_INET, AF_INET6, EAGAIN, EINTR, IORING_OP_POLL_ADD, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, c_recvfrom, c_send,
+    c_sendto, errno, io_uring_sqe, sockaddr, sockaddr_storage, socklen_t, uint32_t,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.receive_room cimport BATCH, NAME, Batch, ReceiveRoom, mmsghdr
 from uringloop._core.transport cimport Transport
 from uringloop._core.transport import DatagramInterface
 
@@ -41,9 +41,6 @@ cdef extern from *:
     object checked "ur_datagram_checked"(PyObject *)
 
 cdef enum:
-    LARGEST_UDP = 65536
-    # Not a power of two, or the first bytes of all datagrams would compete for the same cache lines.
-    STRIDE = 65536 + 1088
     LARGEST = 262144      # of other kinds; what asyncio's own loop offers
     TURN = 128            # datagrams delivered before others have their turn
     OVERHEAD = 8          # an empty datagram counts, too, in the write buffer's size
@@ -51,26 +48,6 @@ cdef enum:
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef str _RECEIVED = "datagram_received"
 cdef str _FATAL_WRITE = "Fatal write error on datagram transport"
-
-
-cdef class ReceiveRoom:
-    def __cinit__(self):
-        cdef int i
-        self.area = <char *> mmap(NULL, BATCH * STRIDE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-        if <void *> self.area == MAP_FAILED:
-            self.area = NULL
-            raise MemoryError
-        self.large = self.area  # a datagram alone may use several places
-        for i in range(BATCH):
-            self.batch.pieces[i].iov_base = self.area + i * STRIDE
-            self.batch.pieces[i].iov_len = LARGEST_UDP
-            self.batch.messages[i].msg_hdr.msg_iov = &self.batch.pieces[i]
-            self.batch.messages[i].msg_hdr.msg_iovlen = 1
-            self.batch.messages[i].msg_hdr.msg_name = self.batch.names[i]
-
-    def __dealloc__(self):
-        if self.area is not NULL:
-            munmap(self.area, BATCH * STRIDE)
 
 
 cdef class DatagramPoll(Op):
@@ -91,13 +68,20 @@ cdef class DatagramPoll(Op):
         cdef DatagramTransport transport = self.transport
         if transport is None:
             return 0
-        if self.events == <uint32_t> POLLIN:
-            transport.readable()
-        else:
-            transport.writable()
-        if transport.told:
-            transport.release()
+        try:
+            if self.events == <uint32_t> POLLIN:
+                transport.readable()
+            else:
+                transport.writable()
+        finally:
+            if transport.told:
+                transport.release()
         return 0
+
+    cdef void dropped(self) noexcept:
+        """The loop is closing: `run` will not close the descriptor of an endpoint that is over."""
+        if self.transport is not None and self.transport.told:
+            self.transport.release()
 
     cdef object whose(self):
         return self.transport
@@ -144,9 +128,8 @@ cdef class DatagramTransport(Transport):
                     else:
                         count = self.receive_one(data, addresses)
                 except OSError as error:
-                    self.failed(error)
                     delivered += 1
-                    continue
+                    self.failed(error)
                 delivered += len(data)
                 if data:
                     self.deliver(data, addresses)
@@ -257,7 +240,7 @@ cdef class DatagramTransport(Transport):
                             <PyObject *> _RECEIVED, &stack[1], 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL))
                     except (SystemExit, KeyboardInterrupt):
                         # The others wait for the loop to run again.
-                        (<object> self._loop).call_soon(self._deliver_rest, data[i + 1:], addresses[i + 1:])
+                        (<object> self._loop).call_soon(self._deliver, data[i + 1:], addresses[i + 1:])
                         raise
                     except BaseException as error:
                         self._report(error, "Exception in callback protocol.datagram_received()")
@@ -266,11 +249,13 @@ cdef class DatagramTransport(Transport):
         finally:
             self.delivering = False
             if self.outgoing_count:
-                self.flush()
-                self.after_sending()
+                try:
+                    self.flush()
+                finally:
+                    self.after_sending()
         return 0
 
-    def _deliver_rest(self, data, addresses):
+    def _deliver(self, data, addresses):
         self.deliver(data, addresses)
 
     # Sending
@@ -281,6 +266,7 @@ cdef class DatagramTransport(Transport):
             if not isinstance(data, (bytes, bytearray, memoryview)):
                 raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
             data = bytes(data)
+        cdef bint before
         if self._address is not None:
             if addr is not None and addr != self._address:
                 raise ValueError(f"Invalid address: must be None or {self._address}")
@@ -290,19 +276,25 @@ cdef class DatagramTransport(Transport):
                     logger.warning("socket.send() raised exception.")
                 self.lost += 1
                 return
-        if self.fd < 0:
+        if self.fd < 0 or self.told:
             return
-        if self.waiting:
-            self.enqueue(<bytes> data, addr)
-        elif not self.delivering or not self.gather(<bytes> data, addr):
-            self.send_now(<bytes> data, addr)
+        before, self.by_program = self.by_program, True
+        try:
+            if self.waiting:
+                self.enqueue(<bytes> data, addr)
+            elif not self.delivering or not self.gather(<bytes> data, addr):
+                self.send_now(<bytes> data, addr)
+        finally:
+            self.by_program = before
 
     cdef int send_now(self, bytes data, object address) except -1:
-        if self.outgoing_count:
-            self.flush()
-            if self.waiting:
-                return self.enqueue(data, address)
-        return 0 if self.try_send(data, address) else self.enqueue(data, address)
+        try:
+            if self.outgoing_count:
+                self.flush()
+        finally:  # the protocol, told of an error of those before, may raise
+            if self.waiting or not self.try_send(data, address):
+                self.enqueue(data, address)
+        return 0
 
     cdef bint try_send(self, bytes data, object address) except -1:
         """Send it, or tell of the error. False when there is no room."""
@@ -386,8 +378,16 @@ cdef class DatagramTransport(Transport):
             elif errno != EINTR:
                 done += 1
                 errors.append(OSError(errno, os.strerror(errno)))
-        for error in errors:  # behind the last datagram: error_received may close the transport, or send
-            self.failed(error)
+        # Behind the last datagram: error_received may close the transport, or send.
+        return self.tell_errors(errors)
+
+    def tell_errors(self, list errors):
+        while errors:
+            try:
+                self.failed(errors.pop(0))
+            except BaseException:  # leaves the loop: the others are told when it runs again
+                (<object> self._loop).call_soon(self.tell_errors, errors)
+                raise
         return 0
 
     cdef int enqueue(self, bytes data, object address) except -1:
@@ -421,17 +421,23 @@ cdef class DatagramTransport(Transport):
         finally:
             if self.waiting and not self.lost:
                 self.await_room()
-        return self.after_sending()
+            self.after_sending()
+        return 0
 
     cdef int after_sending(self) except -1:
-        self.resume_writer()
-        if self.closing and not self.lost and self.unsent() == 0:
-            self.lost += 1
-            self.cvars.run(self._call_connection_lost, None)
+        try:
+            self.resume_writer()
+        finally:
+            if self.closing and not self.lost and self.unsent() == 0:
+                self.lost += 1
+                self.cvars.run(self._call_connection_lost, None)
         return 0
 
     cdef int failed(self, object error) except -1:
         """A system call's error: the protocol's business, never the end of the transport."""
+        if self.by_program:
+            self._protocol.error_received(error)  # in the context of who calls, and what it raises is theirs
+            return 0
         try:
             self.call("error_received", error)
         except (SystemExit, KeyboardInterrupt):
@@ -457,13 +463,12 @@ cdef class DatagramTransport(Transport):
     # The end
 
     cdef int stop_receiving(self) except -1:
-        if self.reader is not None:
-            self._end(self.reader)
-        return 0
+        return 0 if self.reader is None else self._end(self.reader)
 
     def _end(self, DatagramPoll poll):
         if poll.state == OP_IN_KERNEL or poll.state == OP_QUEUED:
             self.engine.cancel(poll)
+        return 0
 
     cdef bint idle(self) noexcept:
         return (self.reader is None or self.reader.state == OP_IDLE) and (

@@ -245,6 +245,8 @@ cdef class EpollEngine(Engine):
             watch.suspect = True
         elif not watch.readers and not watch.writers:
             watch.suspect = op is not watch.last_reader and op is not watch.last_writer
+        elif watch.writers if op.need == NEED_WRITE else watch.readers:
+            watch.suspect = True  # who waits already may do so for a file that is closed, and had this number
         if watch.suspect:
             self.serials += 1
             watch.serial = self.serials

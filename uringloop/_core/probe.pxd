@@ -24,6 +24,7 @@ cdef struct Sizes:
     unsigned completions
     unsigned buffers
     unsigned buffer_size
+    unsigned send            # bytes handed to the kernel at once: an entry's length has 32 bits, its result 31
 
 
 cdef Offer *offer() except NULL

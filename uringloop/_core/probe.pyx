@@ -40,6 +40,7 @@ cdef Sizes *sizes() except NULL:
         _sizes.completions = 8 if tiny else 4096
         _sizes.buffers = 4 if tiny else 64
         _sizes.buffer_size = 4096 if tiny else 65536
+        _sizes.send = 100000 if tiny else 1 << 30
         _sizes.entries = 4 if tiny else 256
     return &_sizes
 

@@ -155,13 +155,13 @@ cdef class RecvOp(Op):
             self._deliver()
             if self.readable and not self.held and transport.wants_data():
                 self._take()
+            if self.ended and self.transport is not None:
+                self._end()
         except BaseException:
-            # Leaves the loop (KeyboardInterrupt): the rest is delivered when it runs again.
+            # Leaves the loop (KeyboardInterrupt): the rest is delivered when it runs again, the end told again.
             if not self.queued:
                 ready_push(self.engine.ready, self)
             raise
-        if self.ended and self.transport is not None:
-            self._end()
         if self.transport is None:
             return 0
         if transport.told:
@@ -255,9 +255,9 @@ cdef class RecvOp(Op):
             if result > 0 or result == -ECANCELED or result == -ENOBUFS:
                 self.ended = False
             return 0
-        self.ended = False
         if result == 0:
-            return transport.eof_arrived()
+            transport.eof_arrived()  # if that is interrupted, this is still ended
+        self.ended = False
         if result == -ENOBUFS:
             # Flow control, not an error: with multishot it comes even when nothing has arrived. Buffers are
             # given back within each turn, so there will be some; and more, until there are many.

@@ -22,6 +22,7 @@ cdef class SendOp(Op):
     cdef Py_ssize_t offset      # how much of `head` is sent
     cdef Py_ssize_t size        # bytes not sent yet, in the kernel or not
     cdef Py_ssize_t handed      # of those, handed to the kernel
+    cdef Py_ssize_t limit       # ... which is no more than this at once
     cdef Gather *gather         # not NULL once it was needed
     cdef bint blocked           # the socket was full: wait until it is writable first
     cdef int result             # what the kernel said last
@@ -33,4 +34,4 @@ cdef class SendOp(Op):
     cdef void drop(self) noexcept
     cdef int _pieces(self) noexcept
     cdef void _sent(self, Py_ssize_t count) noexcept
-    cdef ssize_t _send(self) noexcept
+    cdef ssize_t _send(self, int pieces) noexcept

@@ -17,7 +17,8 @@ from uringloop._core.kernel cimport (
     uint64_t, uintptr_t,
 )
 from uringloop._core.op cimport NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
-from uringloop._core.probe cimport offer
+from uringloop._core.probe cimport offer, sizes
+from uringloop._core.ready cimport ready_push
 from uringloop._core.transport cimport Transport
 
 cdef enum:
@@ -29,6 +30,7 @@ cdef class SendOp(Op):
         self.transport = transport
         self.engine = transport.engine
         self.fd = transport.fd
+        self.limit = sizes().send
         self.need = NEED_WRITE
         self.repeatable = True
 
@@ -60,8 +62,7 @@ cdef class SendOp(Op):
         """Send as much as the socket takes at once, unless a send is in the kernel: 0, or -errno."""
         cdef ssize_t count
         while self.size and self.state != OP_IN_KERNEL and not self.has_result:
-            self._pieces()
-            count = self._send()
+            count = self._send(self._pieces())
             if count == -EINTR:
                 continue
             if count == -EAGAIN:
@@ -81,10 +82,10 @@ cdef class SendOp(Op):
 
     cdef int _pieces(self) noexcept:
         """Choose what the next send carries: how many pieces, counted in `handed`."""
-        cdef Py_ssize_t i, count
+        cdef Py_ssize_t i, count, length
         cdef bytes joined
         if self.rest is None:
-            self.handed = self.size
+            self.handed = min(self.size, self.limit)
             return 1
         if self.size <= JOIN_BELOW:
             try:
@@ -97,30 +98,33 @@ cdef class SendOp(Op):
                 return 1
         if self.gather is NULL:
             self.gather = <Gather *> malloc(sizeof(Gather))
-        if self.gather is NULL:
-            self.handed = PyBytes_GET_SIZE(self.head) - self.offset
+        self.handed = min(PyBytes_GET_SIZE(self.head) - self.offset, self.limit)
+        if self.gather is NULL or self.handed == self.limit:
             return 1
         memset(&self.gather.header, 0, sizeof(msghdr))
-        count = min(len(self.rest) + 1, <Py_ssize_t> PIECES_A_SEND)
         self.gather.pieces[0].iov_base = PyBytes_AS_STRING(self.head) + self.offset
-        self.gather.pieces[0].iov_len = PyBytes_GET_SIZE(self.head) - self.offset
-        self.handed = self.gather.pieces[0].iov_len
-        for i in range(1, count):
+        self.gather.pieces[0].iov_len = self.handed
+        count = 1
+        for i in range(1, min(len(self.rest) + 1, <Py_ssize_t> PIECES_A_SEND)):
             piece = <bytes> self.rest[i - 1]
+            length = min(PyBytes_GET_SIZE(piece), self.limit - self.handed)
             self.gather.pieces[i].iov_base = PyBytes_AS_STRING(piece)
-            self.gather.pieces[i].iov_len = PyBytes_GET_SIZE(piece)
-            self.handed += PyBytes_GET_SIZE(piece)
+            self.gather.pieces[i].iov_len = length
+            self.handed += length
+            count = i + 1
+            if self.handed == self.limit:
+                break
         self.gather.header.msg_iov = self.gather.pieces
         self.gather.header.msg_iovlen = count
         return <int> count
 
-    cdef ssize_t _send(self) noexcept:
+    cdef ssize_t _send(self, int pieces) noexcept:
         """send(2) of what `_pieces` chose."""
         cdef ssize_t count
         cdef size_t length = self.handed
         if self.most and length > <size_t> self.most:
             length = self.most
-        if self.rest is None or length < <size_t> self.handed or self.gather is NULL:
+        if pieces == 1 or length < <size_t> self.handed:
             length = min(length, <size_t> (PyBytes_GET_SIZE(self.head) - self.offset))
             count = c_send(self.fd, PyBytes_AS_STRING(self.head) + self.offset, length, MSG_DONTWAIT | MSG_NOSIGNAL)
         else:
@@ -180,8 +184,7 @@ cdef class SendOp(Op):
             self.handed = 0
             return 0
         self.quiet = False
-        self._pieces()
-        return <int> self._send()
+        return <int> self._send(self._pieces())
 
     cdef int wanted(self) noexcept:
         return <int> self.handed
@@ -219,4 +222,10 @@ cdef class SendOp(Op):
             return transport.io_failed(-result, "Fatal write error on socket transport")
         self.blocked = self.size > 0 and self.handed > 0
         self.start()
-        return transport.sent()
+        try:
+            return transport.sent()
+        except BaseException:
+            # Leaves the loop (KeyboardInterrupt): what else waited for this is done when it runs again.
+            if not self.queued:
+                ready_push(self.engine.ready, self)
+            raise

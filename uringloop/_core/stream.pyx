@@ -63,8 +63,10 @@ cdef class StreamTransport(Transport):
     def _hand_over_pause(self, before):
         """The queue is over its limit: the new protocol is told, or TLS would write without end and be resumed
         without ever having been paused. Nobody would tell the one before when it may go on: it may."""
-        self.tell_flow(before, "resume_writing")
-        self.tell_flow(self._protocol, "pause_writing")
+        try:
+            self.tell_flow(before, "resume_writing")
+        finally:
+            self.tell_flow(self._protocol, "pause_writing")
 
     cdef int start_reading(self) except -1:
         """Once connection_made was called."""
@@ -249,6 +251,7 @@ cdef class StreamTransport(Transport):
         try:
             keep_open = self._call_plain("eof_received")
         except (SystemExit, KeyboardInterrupt):
+            self.ended = False  # it has not answered: asked again when the loop runs again, as on asyncio's own
             raise
         except BaseException as error:
             return self.fatal(error, "Fatal error: protocol.eof_received() call failed.")
@@ -312,9 +315,8 @@ cdef class StreamTransport(Transport):
         cdef int error = self.send.try_now()
         if error < 0:
             return self.io_failed(-error, _FATAL_WRITE)
-        if self.send.size > self.high:
-            self.pause_writer()
-        return self.send.start()
+        self.send.start()  # before the protocol is told, which may raise what leaves the loop
+        return self.pause_writer() if self.send.size > self.high else 0
 
     def can_write_eof(self):
         return True

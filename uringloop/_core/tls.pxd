@@ -38,7 +38,9 @@ cdef class TlsConnection(Sink):
     cdef bint raw_paused              # it has told us to pause writing
     cdef bint raw_reading_paused      # we have told it to pause reading
     cdef Backlog backlog
-    cdef Py_ssize_t high, low         # water marks of writing
+    cdef readonly tuple marks         # (low, high) of writing, as they were given
+    cdef readonly tuple read_marks
+    cdef Py_ssize_t high, low         # ... in bytes
     cdef Py_ssize_t read_high, read_low
     cdef long lost                    # counts writes after the end, and the loss itself
 

@@ -20,6 +20,7 @@ from uringloop._core.stream cimport StreamTransport
 from uringloop._core.tls_application cimport STAGE_MADE, STAGE_NEW, Application
 from uringloop._core.tls_backlog cimport Backlog
 from uringloop._core.tls_records cimport Records
+from uringloop._core.transport cimport bytes_reaching, bytes_within, water_marks
 
 cdef extern from *:
     int context_enter "PyContext_Enter"(PyObject *) except -1
@@ -34,17 +35,6 @@ cdef object _SSLError = ssl.SSLError if ssl is not None else ()
 cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
 cdef object _CertificateError = ssl.CertificateError if ssl is not None else ()
 cdef tuple _STATES = ("new", "handshake", "open", "flushing", "shutdown", "over")
-
-
-def _limits(high, low, Py_ssize_t default):
-    """Water marks as asyncio understands them."""
-    if high is None:
-        high = default if low is None else 4 * low
-    if low is None:
-        low = high // 4
-    if not high >= low >= 0:
-        raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
-    return high, low
 
 
 cdef class TlsConnection(Sink):
@@ -234,9 +224,14 @@ cdef class TlsConnection(Sink):
             took = (<object> self.loop).time() - self.started
             logger.debug("%r: SSL handshake took %.1f ms", self, took * 1e3)
         self.extra.update(peercert=peercert, cipher=tls.cipher(), compression=tls.compression(), ssl_object=tls)
-        if self.application.stage == STAGE_NEW:
-            self.application.stage = STAGE_MADE
-            self.application.protocol.connection_made(self.application.transport)
+        try:
+            if self.application.stage == STAGE_NEW:
+                self.application.stage = STAGE_MADE
+                self.application.protocol.connection_made(self.application.transport)
+        except (SystemExit, KeyboardInterrupt):
+            (<object> self.loop).call_soon(self._go_on)  # what came with the handshake, when the loop runs again
+            self.wake_waiter(None)
+            raise
         self.wake_waiter(None)
         # What came with the end of the handshake; and what the other end is waiting for.
         return self.read() if self.state == TLS_OPEN else 0
@@ -323,7 +318,8 @@ cdef class TlsConnection(Sink):
         return 0
 
     def set_read_limits(self, high=None, low=None):
-        self.read_high, self.read_low = _limits(high, low, constants.FLOW_CONTROL_HIGH_WATER_SSL_READ * 1024)
+        self.read_marks = water_marks(high, low, constants.FLOW_CONTROL_HIGH_WATER_SSL_READ * 1024)
+        self.read_low, self.read_high = bytes_within(self.read_marks[0]), bytes_reaching(self.read_marks[1])
         if self.state == TLS_OPEN:
             self.control_raw_reading()
 
@@ -401,7 +397,8 @@ cdef class TlsConnection(Sink):
         return self.backlog.size + self.records.unsent()
 
     def set_write_limits(self, high=None, low=None):
-        self.high, self.low = _limits(high, low, constants.FLOW_CONTROL_HIGH_WATER_SSL_WRITE * 1024)
+        self.marks = water_marks(high, low, constants.FLOW_CONTROL_HIGH_WATER_SSL_WRITE * 1024)
+        self.low, self.high = bytes_within(self.marks[0]), bytes_reaching(self.marks[1])
         if self.state == TLS_OPEN:
             self.control_writing()
 
@@ -456,10 +453,12 @@ cdef class TlsConnection(Sink):
         except _SSLError as error:
             return self.fatal(error, "Fatal error on transport")
         self.push_out(0)
-        self.tell_eof()
-        # The transport below sends what it has first, which a peer that does not read can delay for ever.
-        self.watch_shutdown()
-        (<object> self.loop).call_soon(self.raw.close)
+        try:
+            self.tell_eof()
+        finally:
+            # The transport below sends what it has first, which a peer that does not read can delay for ever.
+            self.watch_shutdown()
+            (<object> self.loop).call_soon(self.raw.close)
         return 0
 
     cdef int watch_shutdown(self) except -1:

@@ -26,6 +26,7 @@ cdef extern from *:
 cdef enum:
     RECORD = 18432  # no record is longer, with all that is around it
     SMALLEST = 256
+    MOST = 1 << 30  # ssl counts in a C int
 
 cdef object ssl = sslproto.ssl  # None in a Python without it
 cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
@@ -100,6 +101,7 @@ cdef class Records:
         if self.failure is not None:
             error, self.failure = self.failure, None
             raise error
+        size = min(size, <Py_ssize_t> MOST)
         try:
             count = call(self.data, "read", size, self.window.onto(room, size))
         except _NOT_NOW:

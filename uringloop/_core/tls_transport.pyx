@@ -91,7 +91,7 @@ cdef class TlsTransport:
         self.connection.set_read_limits(high, low)
 
     def get_read_buffer_limits(self):
-        return (self.connection.read_low, self.connection.read_high)
+        return self.connection.read_marks
 
     def get_read_buffer_size(self):
         return self.connection.records.waiting()
@@ -124,7 +124,7 @@ cdef class TlsTransport:
         self.connection.set_write_limits(high, low)
 
     def get_write_buffer_limits(self):
-        return (self.connection.low, self.connection.high)
+        return self.connection.marks
 
     def get_write_buffer_size(self):
         return self.connection.unsent()

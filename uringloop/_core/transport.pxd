@@ -48,3 +48,8 @@ cdef class Transport:
     cdef object call(self, str name, object arg)
     cdef object make_socket(self)
     cdef bytes local_address(self)
+
+
+cdef tuple water_marks(high, low, Py_ssize_t default)
+cdef Py_ssize_t bytes_within(object mark) except -1
+cdef Py_ssize_t bytes_reaching(object mark) except -1

@@ -1,6 +1,7 @@
 # Transport: what every transport shares. Owns the descriptor, the protocol, the states open / closing / lost /
 # closed, and the water marks of writing. The descriptor is closed once connection_lost was called and no
 # operation is in the kernel any more, never before. Sends and receives nothing itself.
+import math
 import os
 import socket
 import sys
@@ -24,6 +25,7 @@ cdef extern from "<sys/socket.h>" nogil:
     int c_getsockname "getsockname"(int fd, sockaddr *addr, socklen_t *length)
 
 cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
     PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
 
@@ -79,6 +81,27 @@ cdef object _address(bytes kept):
     return address_from_raw(&raw, <socklen_t> PyBytes_GET_SIZE(kept))
 
 
+cdef tuple water_marks(high, low, Py_ssize_t default):
+    """(low, high) as asyncio understands them: any numbers."""
+    if high is None:
+        high = default if low is None else 4 * low
+    if low is None:
+        low = high // 4
+    if not high >= low >= 0:
+        raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
+    return low, high
+
+
+cdef Py_ssize_t bytes_within(object mark) except -1:
+    """So many bytes, and no more, are not over the mark."""
+    return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.floor(mark)
+
+
+cdef Py_ssize_t bytes_reaching(object mark) except -1:
+    """So few bytes, and no less, are as many as the mark."""
+    return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.ceil(mark)
+
+
 cdef class Transport:
     def __cinit__(self):
         ur_drop_attributes(self)  # Cython has just made them: the interpreter does when they are first needed
@@ -106,6 +129,7 @@ cdef class Transport:
 
     # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
     _interface = StreamInterface
+    _marks = None  # (low, high), where they are no numbers of bytes
 
     @property
     def __class__(self):
@@ -237,16 +261,13 @@ cdef class Transport:
         return self.unsent()
 
     def get_write_buffer_limits(self):
-        return (self.low, self.high)
+        return (self.low, self.high) if self._marks is None else self._marks
 
     def set_write_buffer_limits(self, high=None, low=None):
-        if high is None:
-            high = 64 * 1024 if low is None else 4 * low
-        if low is None:
-            low = high // 4
-        if not high >= low >= 0:
-            raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
-        self.high, self.low = high, low
+        marks = low, high = water_marks(high, low, 64 * 1024)
+        self.low, self.high = bytes_within(low), bytes_within(high)
+        if marks != (self.low, self.high) or self._marks is not None:
+            (<object> self)._marks = marks  # numbers of another kind, shown as they were given
         if self.unsent() > self.high:
             self.pause_writer()
 
@@ -309,11 +330,14 @@ cdef class Transport:
         self.fatal(error, message)
 
     cdef int fatal(self, object error, str message) except -1:
-        if not isinstance(error, OSError):
-            self._report(error, message)
-        elif self._loop is not None and self._loop._debug:
-            logger.debug("%r: %s", self, message, exc_info=error)
-        return self.force_close(error)
+        try:
+            if not isinstance(error, OSError):
+                self._report(error, message)
+            elif self._loop is not None and self._loop._debug:
+                logger.debug("%r: %s", self, message, exc_info=error)
+        finally:
+            self.force_close(error)
+        return 0
 
     def _report(self, error, message):
         (<object> self._loop).call_exception_handler(

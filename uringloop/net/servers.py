@@ -52,6 +52,9 @@ class Listener:
     def __repr__(self) -> str:
         return f"<Listener fd={self._sock.fileno()} of {self._server!r}>"
 
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
     def stop(self) -> None:
         self._accept.stop()
 
@@ -153,5 +156,6 @@ class Listener:
             self._loop.call_later(constants.ACCEPT_RETRY_DELAY, self._retry)
 
     def _retry(self) -> None:
-        if self._accept.listener is not None and not self._loop.is_closed():
+        stopped = self._accept.listener is None or self._sock.fileno() != self._accept.fd
+        if not stopped and not self._loop.is_closed():
             self._accept.start()
