@@ -65,3 +65,43 @@ def test_callable_decides(engine: str) -> None:
 def test_unknown_policy_is_refused(engine: str) -> None:
     with pytest.raises(ValueError, match="dispatch must be"):
         Scheduler(2, dispatch="magic")
+
+
+def test_callable_is_given_the_key_and_decides_for_it_too(engine: str) -> None:
+    seen = []
+
+    def choose(contexts: Any, key: Any) -> Any:
+        seen.append(key)
+        return contexts[0 if key is None else key]
+
+    with Scheduler(3, dispatch=choose) as scheduler:
+        for key in (2, 0, 1):
+            assert scheduler.submit(where(), key=key).result(10) == scheduler.contexts[key].name
+        jobs = scheduler.submit_many((where() for _ in range(20)), key=2)
+        assert set(names(jobs)) == {scheduler.contexts[2].name}, "what a key chose is not taken over"
+        scheduler.submit(where()).result(10)
+    assert seen == [2, 0, 1, *[2] * 20, None]
+
+
+def test_callable_that_returns_no_living_context_is_told(engine: str) -> None:
+    kept: list[Any] = [None]
+    with Scheduler(2, dispatch=lambda contexts, key: kept[0]) as scheduler:
+        for work in (lambda: scheduler.submit(where()), lambda: scheduler.submit_many([where(), where()])):
+            with pytest.raises(RuntimeError, match="dispatch returned None"):
+                work()
+        kept[0] = scheduler.contexts[0]
+
+        async def die() -> None:
+            raise SystemExit
+
+        with pytest.raises(SystemExit):
+            scheduler.submit(die()).result(10)
+        kept[0].thread.join(10)
+        with pytest.raises(RuntimeError, match="which is none of"):
+            scheduler.submit(where())
+        assert scheduler.join(10)
+
+
+def test_hash_without_a_key_goes_round(engine: str) -> None:
+    with Scheduler(3, dispatch="hash") as scheduler:
+        assert set(names(scheduler.submit_many(where() for _ in range(30))).values()) == {10}

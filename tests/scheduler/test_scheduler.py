@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections import Counter
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -342,3 +343,123 @@ def test_idle_contexts_sleep_until_there_is_work_or_the_end(engine: str) -> None
             quiet = sleeps() == before
         assert scheduler.submit(where()).result(10)
         scheduler.stop()
+
+
+def sleeping(scheduler: Scheduler) -> list[dict[str, Any]]:
+    """The contexts' statistics, once all of them sleep."""
+    before: list[Any] = []
+    while True:
+        found: list[Any] = scheduler.statistics()["contexts"]
+        if [one["sleeps"] for one in found] == before:
+            return found
+        before = [one["sleeps"] for one in found]
+        time.sleep(0.02)
+
+
+@pytest.mark.engines("uring", "epoll")
+def test_batch_wakes_each_context_once(engine: str) -> None:
+    with Scheduler(2, stealing=False) as scheduler:
+        before = sleeping(scheduler)
+        for job in scheduler.submit_many(nothing() for _ in range(200)):
+            job.result(10)
+        after = sleeping(scheduler)
+        assert [b["wakes"] - a["wakes"] for a, b in zip(before, after, strict=True)] == [1, 1]
+
+
+def test_batch_is_spread_by_load(engine: str) -> None:
+    with Scheduler(2, dispatch="least_loaded", stealing=False) as scheduler:
+
+        async def where() -> str:
+            context = current_context()
+            assert context is not None
+            return context.name
+
+        jobs = scheduler.submit_many(where() for _ in range(40))
+        assert set(Counter(job.result(10) for job in jobs).values()) == {20}
+
+
+@pytest.mark.filterwarnings("error")
+def test_batch_is_accepted_as_a_whole_or_not_at_all(engine: str) -> None:
+    ran: list[int] = []
+
+    async def run() -> None:
+        ran.append(1)
+
+    with Scheduler(2, max_pending=4) as scheduler:
+        with pytest.raises(SchedulerFull):
+            scheduler.submit_many([run() for _ in range(9)])
+        with pytest.raises(TypeError):
+            scheduler.submit_many([run(), run(), 3, run()])  # type: ignore[arg-type]
+        assert scheduler.join(10)
+        assert ran == []
+        assert scheduler.statistics()["queued"] == 0
+        assert len(scheduler.submit_many([run() for _ in range(4)])) == 4
+        assert scheduler.join(10)
+        assert len(ran) == 4
+    with pytest.raises(RuntimeError, match="stopped"):
+        scheduler.submit_many([run(), run()])
+
+
+def test_functions_count_as_pending_too(engine: str) -> None:
+    with Scheduler(1, max_pending=2) as scheduler:
+        opened = threading.Event()
+        jobs = [scheduler.run_sync(opened.wait, 10) for _ in range(2)]
+        with pytest.raises(SchedulerFull):
+            scheduler.run_sync(opened.wait, 10)
+        with pytest.raises(SchedulerFull):
+            scheduler.submit(nothing())
+        opened.set()
+        assert all(job.result(10) for job in jobs)
+        assert scheduler.join(10)
+        jobs = [scheduler.run_sync(lambda: True) for _ in range(2)]
+        assert all(job.result(10) for job in jobs)
+
+
+def test_map_async(engine: str, loop: Any) -> None:
+    async def double(number: int, add: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * number + add
+
+    async def main() -> None:
+        async with Scheduler(2, max_pending=3) as scheduler:
+            found = [value async for value in scheduler.map_async(double, range(20), range(20))]
+            assert found == [3 * number for number in range(20)]
+            ended = uringloop.Event()
+
+            async def wait(number: int) -> int:
+                if number:
+                    await ended.wait()
+                return number
+
+            async with aclosing(scheduler.map_async(wait, range(3))) as results:
+                async for value in results:
+                    assert value == 0
+                    break
+            await scheduler.join_async()  # the others were cancelled
+            assert not ended.is_set()
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.parametrize("stealing", [False, True])
+def test_join_waits_for_what_callbacks_submit(engine: str, stealing: bool) -> None:
+    with Scheduler(2, stealing=stealing) as scheduler:
+        ended: list[int] = []
+
+        async def last() -> None:
+            await asyncio.sleep(0)
+            ended.append(1)
+
+        async def first() -> None:
+            # Runs when the coroutine is over: the job is not done before what it had called soon has run.
+            asyncio.get_running_loop().call_soon(lambda: scheduler.submit(last))
+
+        def by_callback(job: Any) -> None:
+            scheduler.submit(last)
+
+        for round in range(50):
+            scheduler.submit(first)
+            scheduler.submit(nothing).add_done_callback(by_callback)
+            scheduler.run_sync(lambda: scheduler.submit(last))
+            assert scheduler.join(10)
+            assert len(ended) == 3 * (round + 1)

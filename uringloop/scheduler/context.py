@@ -7,7 +7,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +15,9 @@ from uringloop.loop import EventLoop, new_event_loop
 from uringloop.scheduler.intake import Intake
 
 Hook = Callable[["Context"], object]
+
+# What a context gives its async generators, executor and stop hook to end in, where `grace` is less.
+LEAST_ENDING = 3.0
 
 _here = threading.local()
 
@@ -42,8 +45,10 @@ class Context:
         self.cpus = cpus
         self.error: BaseException | None = None  # what its loop died of
         self.abandoned: list[Any] = []  # jobs whose tasks would not end
+        self.endings: set[Callable[[], object]] = set()  # called on its thread once it takes no more jobs
         self._on_start, self._on_stop = on_start, on_stop
         self._grace = 0.0
+        self._ends = False  # its own thread's: the loop runs for the last time, to end what is left
         self._started = threading.Event()
         self._begun = self._cpu_clock = 0
         self._last: dict[str, Any] = {}  # statistics of the end
@@ -61,7 +66,20 @@ class Context:
         """From any thread: refuse jobs, cancel what runs, end. What does not end in `grace` is abandoned."""
         self._grace = grace
         with suppress(RuntimeError):  # closed already
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.loop.call_soon_threadsafe(self._stop_running)
+
+    def _stop_running(self) -> None:
+        if not self._ends:  # what ends it must not be stopped
+            self.loop.stop()
+
+    def give_up(self) -> None:
+        """From any thread, once nobody waits for its own any more: whoever waits for its jobs is told."""
+        error = RuntimeError(f"abandoned: {self.name} was held up when it was to stop")
+        self.intake.close(error)
+        self._abandon(error)
+
+    def _abandon(self, error: RuntimeError) -> None:
+        self.abandoned += [job for job in list(self.intake.running) if job._settle(None, error)]
 
     @property
     def load(self) -> int:
@@ -97,14 +115,17 @@ class Context:
 
     def _tear_down(self) -> None:
         loop, intake = self.loop, self.intake
+        self._ends = True
         intake.close(self.error)
         try:
+            self._call_endings()
             if self.error is not None:
                 for job in list(intake.running):
                     job._settle(None, self.error)
-            loop.run_until_complete(self._end_tasks())
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
+            self._finish(self._end_tasks())
+            deadline = time.monotonic() + max(self._grace, LEAST_ENDING)
+            self._finish(_at_most(loop.shutdown_asyncgens(), deadline))
+            self._finish(_end_executor(loop, deadline))
             if self._on_stop is not None:
                 self._on_stop(self)
         except BaseException as error:
@@ -112,10 +133,26 @@ class Context:
         finally:
             self._last = {name: self.statistics()[name] for name in ("wakes", "sleeps", "busy")}
             self._cpu_clock = 0
-            for job in list(intake.running):
-                self.abandoned.append(job)
-                job._settle(None, RuntimeError(f"abandoned when {self.name} stopped"))
+            self._abandon(RuntimeError(f"abandoned when {self.name} stopped"))
             loop.close()
+
+    def _finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it to its end, whatever comes out of the loop meanwhile: the SystemExit of a task that is being
+        cancelled, or somebody's loop.stop()."""
+        task = self.loop.create_task(work)
+        while not task.done():
+            try:
+                self.loop.run_until_complete(task)
+            except BaseException as error:
+                message = f"{self!r} was interrupted while it ended"
+                self.loop.call_exception_handler({"message": message, "exception": error})
+
+    def _call_endings(self) -> None:
+        for ending in list(self.endings):
+            try:
+                ending()
+            except Exception as error:
+                self.loop.call_exception_handler({"message": f"{ending!r} failed", "exception": error})
 
     async def _end_tasks(self) -> None:
         """Cancel all tasks, those too that others start while they end."""
@@ -157,3 +194,35 @@ class Context:
     def __repr__(self) -> str:
         state = "running" if self.alive else "dead" if self.error is not None else "stopped"
         return f"<Context {self.name} {state} load={self.load}>"
+
+
+async def _at_most(work: Coroutine[Any, Any, Any], deadline: float) -> None:
+    """What does not end by then, nor by being cancelled, is left behind: the loop closes."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait([task], timeout=max(deadline - time.monotonic(), 0))
+    if not task.done():
+        task.cancel()
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # as was said: left behind
+        await asyncio.sleep(0)
+
+
+async def _end_executor(loop: EventLoop, deadline: float) -> None:
+    """loop.shutdown_default_executor(), but with a deadline on every Python: a thread of it may be blocked."""
+    executor: Any = loop._default_executor  # type: ignore[attr-defined]
+    if executor is None:
+        return
+    ended = loop.create_future()
+
+    def wait() -> None:
+        executor.shutdown(wait=True)
+        with suppress(RuntimeError):  # nobody waits any more: the loop is closed
+            loop.call_soon_threadsafe(ended.cancel)  # which is as good as a result, and may come late
+
+    loop._executor_shutdown_called = True  # type: ignore[attr-defined]
+    thread = threading.Thread(target=wait, name="ending an executor", daemon=True)
+    thread.start()
+    await asyncio.wait([ended], timeout=max(deadline - time.monotonic(), 0))
+    if ended.done():
+        thread.join()
+    else:
+        executor.shutdown(wait=False, cancel_futures=True)

@@ -40,10 +40,12 @@ def least_loaded() -> Dispatch:
 
 
 def by_key() -> Dispatch:
-    """Where the key's hash says: what has the same key shares a thread, and starts in order."""
+    """Where the key's hash says: what has the same key shares a thread, and starts in order. Without one, one after
+    the other."""
+    keyless = round_robin()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:
-        return contexts[hash(key) % len(contexts)]
+        return keyless(contexts, key) if key is None else contexts[hash(key) % len(contexts)]
 
     return choose
 

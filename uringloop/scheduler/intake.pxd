@@ -23,6 +23,7 @@ cdef class Intake(Runnable):
     cdef ur_guard guard
     # Under the guard:
     cdef ReadyQueue waiting        # not started, and any context may
+    cdef ReadyQueue pinned         # not started, and this context will
     cdef int called                # it is in the loop's inbox or ready queue, and will run; a hint without the guard
     cdef readonly bint closed      # nothing is taken any more
     cdef object cause              # written before: None, or what jobs that were taken and did not start fail with
@@ -38,10 +39,11 @@ cdef class Intake(Runnable):
     cdef readonly long failed
     cdef readonly long cancelled
 
-    cdef bint push(self, Start start, bint pinned) except -1
     cdef int call(self) except -1
     cdef bint hand(self, Runnable node) except -1
-    cdef int nudge_idle(self) except -1
+    cdef int nudge_idle(self, Py_ssize_t count) except -1
     cdef Py_ssize_t share(self, int64_t now)
-    cdef ReadyQueue some(self, Py_ssize_t most)
-    cdef ReadyQueue steal(self, Py_ssize_t most)
+    cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1
+    cdef bint begin_next(self, ReadyQueue line) except -1
+    cdef bint steal(self, Py_ssize_t most) except -1
+    cdef int refuse_all(self, ReadyQueue rest) except -1

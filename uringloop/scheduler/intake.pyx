@@ -1,9 +1,10 @@
 # Start and Intake: how a job gets to its context and becomes a task there. A context has one Intake, which owns
-# the jobs that were handed to it and have not started. Those may be taken over by a context that has none
-# of its own; what has started never moves. Pinned jobs go through the loop's inbox, where nobody looks.
+# the jobs that were handed to it and have not started: two lines, of those that an idle context may take over and of
+# those that are pinned. What has started never moves. The loop is handed the intake, not the jobs: so a loop that is
+# blocked, or dead, has none of them, and they can still be taken over or refused by any thread.
 #
 # An intake starts what a millisecond holds, by the measure of its last turn, then lets its loop run: a burst of long
-# jobs stays in reach of the others, a burst of short ones costs no turn each.
+# jobs stays in reach of the others, a burst of short ones costs no turn each. Pinned ones wait for nobody, and all start.
 from asyncio import tasks
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -27,14 +28,6 @@ cdef object _Task = tasks.Task
 
 cdef class Start(Runnable):
     """A job on its way to its context, and the coroutine that was not started."""
-
-    cdef int run(self, object loop) except -1:
-        ur_add_long(&self.intake.handed, -1)
-        if self.intake.closed:
-            self.refuse()
-        else:
-            self.begin()
-        return 0
 
     cdef int begin(self) except -1:
         """On the context's thread: make the task, unless the job was cancelled."""
@@ -69,15 +62,11 @@ cdef class Start(Runnable):
         self.job.settle(OUTCOME_CANCELLED if error is None else OUTCOME_FAILED, None, error, OUTCOME_RUNNING)
         return 0
 
-    cdef void dropped(self) noexcept:
-        ur_add_long(&self.intake.handed, -1)
-        self.refuse()
-
 
 cdef class Intake(Runnable):
     def __cinit__(self):
         ur_guard_init(&self.guard)
-        self.waiting = ReadyQueue()
+        self.waiting, self.pinned = ReadyQueue(), ReadyQueue()
         self.running = set()
         self.peers = ()
         self.last_started = 4
@@ -91,33 +80,58 @@ cdef class Intake(Runnable):
 
     def submit(self, Outcome job, coroutine, cvars, bint pinned):
         """From any thread. False: the context takes no jobs any more, and the coroutine is untouched."""
+        cdef bint call = False
         cdef Start start = Start.__new__(Start)
         start.job, start.coroutine, start.cvars = job, coroutine, cvars
         start.intake = self
-        return self.push(start, pinned)
-
-    cdef bint push(self, Start start, bint pinned) except -1:
-        cdef bint taken, call = False
-        cdef Loop loop = self.loop
         pinned = pinned or not self.peers
         ur_add_long(&self.handed, 1)
         ur_guard_lock(&self.guard)
-        taken = not self.closed
-        if taken and not pinned:
-            ready_push(self.waiting, start)
-            call = not self.called
-            ur_store_flag(&self.called, True)
-        ur_guard_unlock(&self.guard)
-        if taken and pinned:
-            taken = self.hand(start)
-        if not taken:
+        if self.closed:
+            ur_guard_unlock(&self.guard)
             ur_add_long(&self.handed, -1)
             return False
+        ready_push(self.pinned if pinned else self.waiting, start)
+        call = not self.called
+        ur_store_flag(&self.called, True)
+        ur_guard_unlock(&self.guard)
         ur_add_long(&self.submitted, 1)
         if call:
             self.call()
-        elif not pinned and self.peers:
-            self.nudge_idle()
+        elif not pinned:
+            self.nudge_idle(1)
+        return True
+
+    def reserve(self, Py_ssize_t count):
+        """So many of a batch are going to be handed in: they count at once, for who looks where the load is least."""
+        ur_add_long(&self.handed, count)
+
+    def submit_batch(self, list batch, bint pinned):
+        """The same for many (job, coroutine, cvars), each of them reserved, with one wake at most."""
+        cdef bint call = False
+        cdef Py_ssize_t count = len(batch)
+        cdef ReadyQueue starts = ReadyQueue()
+        cdef Start start
+        for job, coroutine, cvars in batch:
+            start = Start.__new__(Start)
+            start.job, start.coroutine, start.cvars = job, coroutine, cvars
+            start.intake = self
+            ready_push(starts, start)
+        pinned = pinned or not self.peers
+        ur_guard_lock(&self.guard)
+        if self.closed:
+            ur_guard_unlock(&self.guard)
+            ur_add_long(&self.handed, -count)
+            return False
+        (self.pinned if pinned else self.waiting).append(starts)
+        call = not self.called
+        ur_store_flag(&self.called, True)
+        ur_guard_unlock(&self.guard)
+        ur_add_long(&self.submitted, count)
+        if call:
+            self.call()
+        if not pinned:
+            self.nudge_idle(count - call)
         return True
 
     cdef int call(self) except -1:
@@ -132,11 +146,13 @@ cdef class Intake(Runnable):
             return True
         return loop.inbox.offer(node)
 
-    cdef int nudge_idle(self) except -1:
-        """More waits than this context has begun on: wake one that sleeps, which will look for work."""
+    cdef int nudge_idle(self, Py_ssize_t count) except -1:
+        """More waits than this context has begun on: wake so many that sleep, which will look for work."""
         cdef Intake peer
         cdef bint call
         for peer in self.peers:
+            if count <= 0:
+                break
             if peer is self or not ur_load_flag(&peer.loop.inbox.asleep) or ur_load_flag(&peer.called):
                 continue
             ur_guard_lock(&peer.guard)
@@ -146,27 +162,58 @@ cdef class Intake(Runnable):
             ur_guard_unlock(&peer.guard)
             if call:
                 peer.call()
-                return 0
+                count -= 1
         return 0
 
     cdef int run(self, object loop) except -1:
         """Start some; if more wait, here or elsewhere, again in the next turn."""
         cdef int64_t now = ur_now_ns()
-        cdef Py_ssize_t most = self.share(now)
-        cdef ReadyQueue batch = self.some(most)
-        cdef PyObject *node
-        if batch.head is NULL and self.peers:
-            batch = self.steal(most)
-        self.last_run_ns = now
-        self.last_started = batch.count
-        while batch.head is not NULL:
-            node = ready_pop(batch)
-            try:
-                (<Start> node).intake = self
-                (<Start> node).begin()
-            finally:
-                Py_DECREF(<object> node)
+        cdef Py_ssize_t most = self.share(now), begun = 0, first
+        cdef bint again
+        ur_guard_lock(&self.guard)
+        first = self.pinned.count  # those that come meanwhile have their turn later
+        ur_guard_unlock(&self.guard)
+        try:
+            while first > 0 and self.begin_next(self.pinned):
+                first -= 1
+            if self.peers:
+                begun = self.begin_some(most)
+                if begun == 0 and self.steal(most):
+                    begun = self.begin_some(most)
+            self.last_run_ns = now
+            self.last_started = begun
+        finally:
+            ur_guard_lock(&self.guard)
+            again = begun != 0 or self.waiting.head is not NULL or self.pinned.head is not NULL
+            if not again:
+                ur_store_flag(&self.called, False)
+            ur_guard_unlock(&self.guard)
+            if again:
+                ready_push(self.loop.ready, self)
         return 0
+
+    cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1:
+        cdef Py_ssize_t begun = 0
+        while begun < most and self.begin_next(self.waiting):
+            begun += 1
+        return begun
+
+    cdef bint begin_next(self, ReadyQueue line) except -1:
+        """One by one: what this loop has not begun stays in reach of others. False: there is none."""
+        cdef PyObject *node = NULL
+        ur_guard_lock(&self.guard)
+        if line.head is not NULL:
+            node = ready_pop(line)
+        ur_guard_unlock(&self.guard)
+        if node is NULL:
+            return False
+        ur_add_long(&self.handed, -1)
+        try:
+            (<Start> node).intake = self
+            (<Start> node).begin()
+        finally:
+            Py_DECREF(<object> node)
+        return True
 
     cdef Py_ssize_t share(self, int64_t now):
         """How many to start: what took a millisecond last time, if that was one turn ago."""
@@ -177,29 +224,12 @@ cdef class Intake(Runnable):
         most = <Py_ssize_t> (SLICE_NS * self.last_started // took)
         return max(1, min(most, MOST_AT_ONCE, 2 * self.last_started + 2))
 
-    cdef ReadyQueue some(self, Py_ssize_t most):
-        """Of its own that wait. It runs again in the next turn if there are, or may be, more."""
-        cdef ReadyQueue batch = ReadyQueue()
-        cdef bint again
-        ur_guard_lock(&self.guard)
-        while batch.count < most and self.waiting.head is not NULL:
-            ready_push_owned(batch, ready_pop(self.waiting))
-        again = batch.count != 0
-        if not again:
-            ur_store_flag(&self.called, False)
-        ur_guard_unlock(&self.guard)
-        if batch.count:
-            ur_add_long(&self.handed, -batch.count)
-        if again:
-            ready_push(self.loop.ready, self)
-        return batch
-
-    cdef ReadyQueue steal(self, Py_ssize_t most):
-        """Half of what waits where most waits."""
+    cdef bint steal(self, Py_ssize_t most) except -1:
+        """Half of what waits where most waits, into our own line. False: there is none."""
         cdef ReadyQueue batch = ReadyQueue()
         cdef Intake peer, victim = None
         cdef Py_ssize_t count, longest = 0
-        cdef bint call
+        cdef bint taken
         for peer in self.peers:
             if peer is self:
                 continue
@@ -209,43 +239,53 @@ cdef class Intake(Runnable):
             if count > longest:
                 victim, longest = peer, count
         if victim is None:
-            return batch
+            return False
         ur_guard_lock(&victim.guard)
         most = min(most, (victim.waiting.count + 1) // 2)
         while batch.count < most and victim.waiting.head is not NULL:
             ready_push_owned(batch, ready_pop(victim.waiting))
         ur_guard_unlock(&victim.guard)
-        if batch.count == 0:
-            return batch
-        ur_add_long(&victim.handed, -batch.count)
-        self.stolen += batch.count
+        count = batch.count
+        if count == 0:
+            return False
+        ur_add_long(&victim.handed, -count)
+        ur_add_long(&self.handed, count)
+        self.stolen += count
         ur_guard_lock(&self.guard)
-        call = not self.called
-        ur_store_flag(&self.called, True)
+        taken = not self.closed
+        if taken:
+            self.waiting.append(batch)
         ur_guard_unlock(&self.guard)
-        if call:
-            ready_push(self.loop.ready, self)  # for more of it
-        return batch
+        if not taken:
+            self.refuse_all(batch)  # it was given up by who stops the scheduler
+        return taken
 
     cdef void dropped(self) noexcept:
         """The loop closes: what waits is seen to by `close`."""
 
     def close(self, error):
-        """Take no more jobs; what waits fails with `error`, or is cancelled if that is None."""
+        """From any thread: take no more jobs; what waits fails with `error`, or is cancelled if that is None."""
         cdef ReadyQueue rest = ReadyQueue()
-        cdef PyObject *node
-        self.cause = error
         ur_guard_lock(&self.guard)
-        self.closed = True
+        if not self.closed:
+            self.cause = error  # it was None: nothing dies under the guard
+            self.closed = True
         rest.append(self.waiting)
+        rest.append(self.pinned)
         ur_guard_unlock(&self.guard)
+        self.refuse_all(rest)
+
+    cdef int refuse_all(self, ReadyQueue rest) except -1:
+        cdef PyObject *node
         ur_add_long(&self.handed, -rest.count)
         while rest.head is not NULL:
             node = ready_pop(rest)
             try:
+                (<Start> node).intake = self
                 (<Start> node).refuse()
             finally:
                 Py_DECREF(<object> node)
+        return 0
 
     def settled(self, Outcome job):
         """On the context's thread: one that was running has ended."""

@@ -3,12 +3,16 @@ threads and libraries, and awaitable on any loop. What it does is in Outcome, th
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
 from uringloop.scheduler.outcome import Outcome
+from uringloop.sync.tally import Tally
 
 T = TypeVar("T")
+Work = Coroutine[Any, Any, T] | Callable[..., Coroutine[Any, Any, T]]
 
 
 class Job(Outcome[T], Future[T]):
@@ -27,3 +31,22 @@ class Job(Outcome[T], Future[T]):
         context = "" if self._intake is None else f" on {self._intake.name}"
         name = "" if self._name is None else f" {self._name!r}"
         return f"<Job{name} {self._state.lower().partition('_')[0]}{context}>"
+
+
+class Own:
+    """Whose jobs the scheduler's own are: counted as alive, but not by max_pending."""
+
+    def __init__(self, alive: Tally) -> None:
+        self._alive = alive
+
+    def _settled(self, job: Job[Any]) -> None:
+        if job._intake is not None:
+            job._intake.settled(job)
+        self._alive.end()
+
+
+def coroutine_of(work: Work[T], args: tuple[Any, ...]) -> Coroutine[Any, Any, T]:
+    coroutine = work(*args) if callable(work) else work
+    if not inspect.isawaitable(coroutine) or not hasattr(coroutine, "send"):
+        raise TypeError(f"a coroutine or an async function is submitted, not {work!r}")
+    return coroutine

@@ -56,10 +56,11 @@ cdef class Outcome(Waitlist):
             chain = self.pop_all(WAITER_GRANTED)
         ur_guard_unlock(&self.guard)
         if first:
-            deliver_all(chain, None)
-            self.announce()
-            self.task = None
-            self._owner._settled(self)
+            try:
+                deliver_all(chain, None)
+                self.announce()
+            finally:  # whatever a callback raises: who counts jobs must see this one end
+                self._owner._settled(self)
         return first
 
     def _begin_without_a_task(self):
@@ -76,6 +77,8 @@ cdef class Outcome(Waitlist):
             self.settle(OUTCOME_FAILED, None, error, OUTCOME_RUNNING)
         else:
             self.settle(OUTCOME_DONE, value, None, OUTCOME_RUNNING)
+        finally:
+            self.task = None  # here alone: other threads may settle, but only this one looks at the task
 
     def _settle(self, value, error):
         """Done without a task."""

@@ -8,35 +8,29 @@ import contextvars
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
 from uringloop._core.patience import seconds
 from uringloop.errors import SchedulerFull
 from uringloop.loop import EventLoop, new_event_loop
-from uringloop.scheduler.context import Context, Hook, current_context
+from uringloop.scheduler.beside import Beside
+from uringloop.scheduler.context import LEAST_ENDING, Context, Hook, current_context
 from uringloop.scheduler.dispatch import Dispatch, by_key, policy
-from uringloop.scheduler.job import Job
-from uringloop.scheduler.served import Served, serve
+from uringloop.scheduler.job import Job, Own, Work, coroutine_of
+from uringloop.scheduler.served import Connected, Factory, Served
+from uringloop.scheduler.stopping import StopReport, end, longest_ending
 from uringloop.sync.semaphore import Semaphore
 from uringloop.sync.tally import Tally
 
 T = TypeVar("T")
-Work = Coroutine[Any, Any, T] | Callable[..., Coroutine[Any, Any, T]]
 
 NEW, RUNNING, STOPPING, STOPPED = "new", "running", "stopping", "stopped"
-
-
-@dataclass(frozen=True)
-class StopReport:
-    """What a stop had to break off."""
-
-    cancelled: int = 0  # jobs that did not finish in time
-    abandoned: list[Job[Any]] = field(default_factory=list)  # that did not even end when cancelled
-    dead: list[Context] = field(default_factory=list)  # contexts whose loop had died; `error` says of what
 
 
 class Scheduler:
@@ -70,14 +64,19 @@ class Scheduler:
         }  # fmt: skip
         self._cpus: list[set[int] | None] = [{cpus[i % len(cpus)]} if pin else None for i in range(count)]
         self._dispatch, self._by_key = policy(dispatch), by_key()
+        self._decides = callable(dispatch)  # it is given the keys too
         self._stays = dispatch in ("hash", "local")  # what such a policy chose is not to be taken over
         self._stealing = stealing and count > 1
         self._room = None if max_pending is None else Semaphore(max_pending)
         self._state = NEW
-        self._guard = threading.Lock()  # of starting and stopping
-        self._alive = Tally()
+        self._turn = (
+            threading.Condition()
+        )  # of who starts or stops; its lock is held by nobody who waits for jobs
+        self._busy = False  # somebody does
+        self._alive, self._serving = Tally(), Tally()
+        self._beside = Beside(name)
+        self._own = Own(self._alive)
         self._served: list[Served] = []
-        self._threads: ThreadPoolExecutor | None = None
         self.contexts: tuple[Context, ...] = ()
         self._living: tuple[Context, ...] = ()
 
@@ -85,7 +84,7 @@ class Scheduler:
 
     def start(self) -> None:
         """Start the contexts; `with` and `async with` do."""
-        with self._guard:
+        with self._turns(None):
             if self._state != NEW:
                 raise RuntimeError(f"the scheduler is {self._state}: it starts once")
             contexts: list[Context] = []
@@ -94,7 +93,7 @@ class Scheduler:
                     contexts.append(Context(f"{self.name}-{number}", cpus=cpus, **self._options))
                     contexts[-1].start()
             except BaseException:
-                _end([context for context in contexts if context.alive], 0)
+                end([context for context in contexts if context.alive], 0)
                 raise
             self.contexts = self._living = tuple(contexts)
             if self._stealing:
@@ -106,44 +105,98 @@ class Scheduler:
     def stop(self, timeout: float | None = None, grace: float = 5.0) -> StopReport:
         """End everything, losing nothing that can be finished. From a plain thread; `aclose` is for loops.
 
-        1. Refuse: submit raises, but for jobs that jobs of this scheduler submit. Servers accept no more.
-        2. Finish: wait until all jobs are done, those too that others submit and those that are suspended; at
-           most `timeout` seconds (None: as long as it takes).
+        1. Refuse: submit raises, but for jobs that jobs of this scheduler submit, and those that connections
+           cause which are being served. Servers accept no more.
+        2. Finish: wait until those who are being served have been, and all jobs are done, those too that others
+           submit and those that are suspended; at most `timeout` seconds (None: as long as it takes).
         3. Cancel: each context refuses whatever comes now, cancels the jobs that have not started, and the
            tasks of those that have.
         4. Run the cancellations, for at most `grace` seconds.
-        5. Shut down the contexts' async generators and executors, and the threads of run_sync.
+        5. Shut down the contexts' async generators and executors and the threads of run_sync, for at most
+           `grace` seconds again, or 3 where that is less; call the stop hooks.
         6. Close the loops: operations in the kernel are cancelled and drained, rings and descriptors freed.
-        7. Join the threads.
+        7. Join the threads. One that is held up, by a hook or by blocking code, is left behind when as long as 5
+           may take has passed once more: its context is reported as stuck.
         8. Report what was cancelled and what, not having ended even so, was abandoned; such a job fails with
-           RuntimeError. Nobody waits for it in vain.
+           RuntimeError, and so does what a stuck context had not started. Nobody waits for it in vain.
 
-        A stop while another is under way waits for that one."""
-        if current_context() in self.contexts and self.contexts:
-            raise RuntimeError("a context of the scheduler cannot wait for the scheduler's end")
+        A stop while another is under way waits for that one, and raises TimeoutError where that takes longer
+        than it would have itself."""
+        self._not_from_within("stop()", "aclose()")
         timeout, grace = seconds(timeout), seconds(grace) or 0.0
-        with self._guard:
+        with self._turns(None if timeout is None else timeout + longest_ending(grace)):
             if self._state in (NEW, STOPPED):
                 self._state = STOPPED
                 return StopReport()
             self._state = STOPPING
             for served in self._served:
-                served.close()
-            self._alive.wait_sync(timeout)
+                served.drain(self._serving)
+            self._wait_for_all(timeout)
             cancelled = self._alive.count
-            if self._threads is not None:
-                self._threads.shutdown(wait=cancelled == 0, cancel_futures=True)
-            _end(self.contexts, grace)
+            connections = sum(served.connections for served in self._served)
+            self._beside.close()
+            stuck = end(self.contexts, grace)
+            abandoned = self._beside.wait(0 if cancelled else max(grace, LEAST_ENDING))
             self._state = STOPPED
             return StopReport(
                 cancelled,
-                [job for context in self.contexts for job in context.abandoned],
+                [*abandoned, *(job for context in self.contexts for job in context.abandoned)],
                 [context for context in self.contexts if context.error is not None],
+                stuck,
+                connections,
             )
 
+    def _wait_for_all(self, timeout: float | None) -> None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            for tally in (self._serving, self._alive):  # who is served may still submit
+                left = None if deadline is None else deadline - time.monotonic()
+                if not tally.wait_sync(left):
+                    return
+            if self._serving.count == 0:
+                return
+
+    @contextmanager
+    def _turns(self, timeout: float | None) -> Iterator[None]:
+        """One starts or stops at a time. Who is interrupted leaves it to the next."""
+        with self._turn:
+            if not self._turn.wait_for(lambda: not self._busy, timeout):
+                raise TimeoutError("another stop of the scheduler is under way")
+            self._busy = True
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._busy = False
+                self._turn.notify_all()
+
+    def _not_from_within(self, what: str, instead: str) -> None:
+        if self._is_mine():
+            raise RuntimeError("a context of the scheduler cannot wait for the scheduler's end")
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError(f"{what} would block the event loop that this thread runs: `await {instead}`")
+
+    def _is_mine(self) -> bool:
+        """Is this a context's thread, or one of run_sync's?"""
+        context = current_context()
+        return (context is not None and context in self.contexts) or self._beside.here
+
     async def aclose(self, timeout: float | None = None, grace: float = 5.0) -> StopReport:
-        """`stop`, awaited on a loop that is none of the scheduler's."""
-        return await asyncio.get_running_loop().run_in_executor(None, self.stop, timeout, grace)
+        """`stop`, awaited on a loop that is none of the scheduler's. Cancelling it leaves the stop to go on."""
+        if self._is_mine():
+            raise RuntimeError("a context of the scheduler cannot wait for the scheduler's end")
+        ended: Future[StopReport] = Future()
+        ended.set_running_or_notify_cancel()
+
+        def stop() -> None:
+            try:
+                ended.set_result(self.stop(timeout, grace))
+            except BaseException as error:
+                ended.set_exception(error)
+
+        # A thread of its own: those of the loop's executor may all be waiting for jobs.
+        threading.Thread(target=stop, name=f"{self.name}-stop").start()
+        return await asyncio.shield(asyncio.wrap_future(ended))
 
     def join(self, timeout: float | None = None) -> bool:
         """From a plain thread: wait for all jobs to be done, and those they submit. False after `timeout`."""
@@ -165,11 +218,11 @@ class Scheduler:
     ) -> Job[T]:
         """Hand in a coroutine, or an async function and its arguments. From any thread or loop. What cannot
         be accepted is closed, and RuntimeError raised (SchedulerFull where `max_pending` is the reason)."""
-        coroutine = _coroutine(work, args)
+        coroutine = coroutine_of(work, args)
         if self._room is not None and not self._room.acquire_nowait():
             coroutine.close()
             raise SchedulerFull("max_pending jobs are pending")
-        return self._hand_in(coroutine, key, context, name)
+        return self._hand_in(Job(self, name), coroutine, key, context)
 
     async def submit_async(
         self,
@@ -180,23 +233,82 @@ class Scheduler:
         name: str | None = None,
     ) -> Job[T]:
         """submit, but where `max_pending` jobs are pending it waits, first come first served."""
-        coroutine = _coroutine(work, args)
+        coroutine = coroutine_of(work, args)
         if self._room is not None:
             try:
                 await self._room.acquire()
             except BaseException:
                 coroutine.close()
                 raise
-        return self._hand_in(coroutine, key, context, name)
+        return self._hand_in(Job(self, name), coroutine, key, context)
 
     def submit_many(self, works: Iterable[Work[T]], *, key: Hashable = None) -> list[Job[T]]:
-        """submit each; a context that sleeps is woken once."""
-        return [self.submit(work, key=key) for work in works]
+        """submit each; a context that sleeps is woken once. All of them or, where one cannot be accepted, none."""
+        batch: list[Any] = []
+        rest = iter(works)
+        try:
+            for work in rest:
+                coroutine = coroutine_of(work, ())
+                if self._room is not None and not self._room.acquire_nowait():
+                    coroutine.close()
+                    raise SchedulerFull("max_pending jobs are pending")
+                self._alive.begin()
+                batch.append((Job(self), coroutine, contextvars.copy_context()))
+            self._admit()
+            parts = self._dealt(key, batch)
+        except BaseException:
+            for job, coroutine, _ in batch:
+                coroutine.close()
+                job.cancel()
+            for work in rest if isinstance(works, Sequence) else ():
+                if inspect.iscoroutine(work):
+                    work.close()
+            raise
+        for context, part in parts.items():
+            if not context.intake.submit_batch(part, self._stays or key is not None):
+                for job, coroutine, cvars in part:  # it ended just now
+                    self._place_or_fail(job, coroutine, cvars, key)
+        return [job for job, _, _ in batch]
+
+    def _dealt(self, key: Hashable, batch: list[Any]) -> dict[Context, list[Any]]:
+        parts: dict[Context, list[Any]] = {}
+        try:
+            for one in batch:
+                context = self._choose(key)
+                context.intake.reserve(1)
+                parts.setdefault(context, []).append(one)
+        except BaseException:
+            for context, part in parts.items():
+                context.intake.reserve(-len(part))
+            raise
+        return parts
+
+    def _place_or_fail(self, job: Job[Any], coroutine: Any, cvars: Any, key: Hashable) -> None:
+        try:
+            self._place(job, coroutine, cvars, key, None)
+        except BaseException as error:  # the others of its batch are on their way: its own result says so
+            coroutine.close()
+            job._settle(None, error)
 
     def map(self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any]) -> Iterator[T]:
         """Submit `function` of each, now; the results come in order. For plain threads."""
-        jobs = [self.submit(function, *args) for args in zip(*iterables, strict=False)]
-        return (job.result() for job in jobs)
+        works = (function(*args) for args in zip(*iterables, strict=False))
+        return (job.result() for job in self.submit_many(works))
+
+    async def map_async(
+        self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any]
+    ) -> AsyncGenerator[T, None]:
+        """The same on any loop, with `async for`; where `max_pending` jobs are pending it waits. Leaving it early
+        (`aclosing`) cancels what has not ended."""
+        jobs: deque[Job[T]] = deque()
+        try:
+            for args in zip(*iterables, strict=False):
+                jobs.append(await self.submit_async(function, *args))
+            while jobs:
+                yield await jobs.popleft()
+        finally:
+            for job in jobs:
+                job.cancel()
 
     def broadcast(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> list[Job[T]]:
         """Submit it once on each living context."""
@@ -204,99 +316,135 @@ class Scheduler:
 
     def run_sync(self, function: Callable[..., T], *args: Any) -> Job[T]:
         """Run blocking code in a thread beside the loops."""
+        if self._room is not None and not self._room.acquire_nowait():
+            raise SchedulerFull("max_pending jobs are pending")
         job: Job[T] = Job(self)
-        self._admit(job, None)
-        cvars = contextvars.copy_context()
-
-        def run() -> None:
-            if job._begin_without_a_task():
-                try:
-                    value = cvars.run(function, *args)
-                except BaseException as error:
-                    job._settle(None, error)
-                else:
-                    job._settle(value, None)
-
+        self._alive.begin()
         try:
-            with self._guard:
-                if self._threads is None:
-                    self._threads = ThreadPoolExecutor(thread_name_prefix=f"{self.name}-sync")
-                threads = self._threads
-            threads.submit(run).add_done_callback(lambda ran: job.cancel() if ran.cancelled() else None)
+            self._admit()
+            self._beside.run(job, function, args)
         except BaseException:
             job.cancel()
             raise
         return job
 
+    def _submit_own(self, coroutine: Coroutine[Any, Any, T], context: Context) -> Job[T]:
+        """A job of ours, which max_pending does not count."""
+        return self._hand_in(Job(self._own), coroutine, None, context)
+
     def _hand_in(
-        self, coroutine: Coroutine[Any, Any, T], key: Hashable, context: Context | None, name: str | None
+        self, job: Job[T], coroutine: Coroutine[Any, Any, T], key: Hashable, context: Context | None
     ) -> Job[T]:
-        job: Job[T] = Job(self, name)
-        self._admit(job, coroutine)
+        self._alive.begin()
         cvars = contextvars.copy_context()
-        pinned = self._stays or key is not None or context is not None
         try:
-            while True:
-                target = context or self._choose(key)
-                if target.intake.submit(job, coroutine, cvars, pinned):
-                    return job
-                if context is not None:
-                    raise RuntimeError(f"{context!r} takes no jobs")
-                self._living = tuple(living for living in self.contexts if living.alive)
+            self._admit()
+            self._place(job, coroutine, cvars, key, context)
         except BaseException:
             coroutine.close()
             job.cancel()
             raise
+        return job
+
+    def _place(
+        self,
+        job: Job[T],
+        coroutine: Coroutine[Any, Any, T],
+        cvars: Any,
+        key: Hashable,
+        context: Context | None,
+    ) -> None:
+        pinned = self._stays or key is not None or context is not None
+        while True:
+            target = context or self._choose(key)
+            if target.intake.submit(job, coroutine, cvars, pinned):
+                return
+            if context is not None:
+                raise RuntimeError(f"{context!r} takes no jobs")
+            self._living = tuple(living for living in self.contexts if living.alive)
 
     def _choose(self, key: Hashable) -> Context:
         contexts = self._living
         if not contexts:
             raise RuntimeError("no context of the scheduler takes jobs any more")
-        return (self._dispatch if key is None else self._by_key)(contexts, key)
+        if not self._decides:
+            return (self._dispatch if key is None else self._by_key)(contexts, key)
+        context = self._dispatch(contexts, key)
+        if context not in contexts:
+            raise RuntimeError(f"dispatch returned {context!r}, which is none of {contexts}")
+        return context
 
-    def _admit(self, job: Job[Any], coroutine: Coroutine[Any, Any, Any] | None) -> None:
-        # Counted first: a stop that came before is seen here, one that comes after sees the job.
-        self._alive.begin()
-        if self._state != RUNNING and not (self._state == STOPPING and current_context() in self.contexts):
-            if coroutine is not None:
-                coroutine.close()
-            job.cancel()
+    def _admit(self) -> None:
+        """The job is counted already: a stop that came before is seen here, one that comes after sees the job."""
+        if self._state != RUNNING and not (self._state == STOPPING and self._is_mine()):
             raise RuntimeError(f"the scheduler is {self._state}")
 
     def _settled(self, job: Job[Any]) -> None:
         """Called by each job when it is settled, once."""
-        if job._intake is not None:
-            job._intake.settled(job)
         if self._room is not None:
             self._room.release()
-        self._alive.end()
+        self._own._settled(job)
 
     # Servers
 
     def serve(
         self,
-        client_connected_cb: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
-        | None = None,
+        client_connected_cb: Connected | None = None,
         host: str | None = None,
         port: int | None = None,
         *,
-        path: str | None = None,
-        protocol_factory: Callable[[], asyncio.BaseProtocol] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        protocol_factory: Factory | None = None,
         **options: Any,
     ) -> Served:
         """Listen on every context, the connections spread over all. From a plain thread; `options` are those
         of `loop.create_server` (ssl, backlog, ...)."""
-        served = serve(self, client_connected_cb, host, port, path, protocol_factory, options)
-        self._served.append(served)
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError(
+                "serve() would block the event loop that this thread runs: `await serve_async()`"
+            )
+        served = self._new_served(client_connected_cb, protocol_factory)
+        try:
+            for job in served.listening(self, host, port, path, options):
+                job.result()
+        except BaseException:
+            served.close()
+            raise
+        return served
+
+    async def serve_async(
+        self,
+        client_connected_cb: Connected | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        protocol_factory: Factory | None = None,
+        **options: Any,
+    ) -> Served:
+        """The same on any loop."""
+        served = self._new_served(client_connected_cb, protocol_factory)
+        try:
+            for job in served.listening(self, host, port, path, options):
+                await job
+        except BaseException:
+            served.close()
+            raise
+        return served
+
+    def _new_served(self, connected: Connected | None, factory: Factory | None) -> Served:
+        served = Served(self.contexts, connected, factory)
+        self._served = [one for one in self._served if not one.over] + [served]
         return served
 
     def statistics(self) -> dict[str, Any]:
-        """{state, pending: jobs that are not done; contexts: of each; and their sums}."""
+        """{state, pending: jobs that are not done; connections: of servers; contexts: of each; and their sums}."""
         contexts = [context.statistics() for context in self.contexts]
         summed = ("submitted", "started", "stolen", "done", "failed", "cancelled", "queued", "running")
         return {
             "state": self._state,
             "pending": self._alive.count,
+            "connections": sum(served.connections for served in self._served),
             **{what: sum(one[what] for one in contexts) for what in summed},
             "contexts": contexts,
         }
@@ -329,17 +477,3 @@ class Scheduler:
         return (
             f"<Scheduler {self.name} {self._state} contexts={len(self._living)} pending={self._alive.count}>"
         )
-
-
-def _coroutine(work: Work[T], args: tuple[Any, ...]) -> Coroutine[Any, Any, T]:
-    coroutine = work(*args) if callable(work) else work
-    if not inspect.isawaitable(coroutine) or not hasattr(coroutine, "send"):
-        raise TypeError(f"a coroutine or an async function is submitted, not {work!r}")
-    return coroutine
-
-
-def _end(contexts: Iterable[Context], grace: float) -> None:
-    for context in contexts:
-        context.ask_to_stop(grace)
-    for context in contexts:
-        context.thread.join()

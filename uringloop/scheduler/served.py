@@ -1,165 +1,194 @@
-"""Served: what Scheduler.serve returns. Owns the listening sockets of all contexts until it is closed;
+"""Served: what Scheduler.serve returns. Owns a Share on every context: the listener there, and who is being served;
 connections belong to the loop that has them."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import os
-import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from uringloop.scheduler.context import Context
+from uringloop.scheduler.job import Job
+from uringloop.sync.tally import Tally
 
 if TYPE_CHECKING:
     from uringloop.scheduler.scheduler import Scheduler
+    from uringloop.scheduler.unix import UnixListener
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 Factory = Callable[[], asyncio.BaseProtocol]
 
 
+class Share:
+    """What one context has of a server. Everything but `drain` is called on the context's own thread."""
+
+    def __init__(self, context: Context, connected: Connected | None, factory: Factory | None) -> None:
+        self.context = context
+        self.factory: Factory = self._make_protocol if factory is None else factory
+        self._connected = connected
+        self.server: Any = None  # asyncio's, once there is one
+        self._handling: set[asyncio.Task[None]] = set()
+        self._over: list[Callable[[], None]] = []  # what `drain` was given, until it was called
+        context.endings.add(self.close)
+
+    def _make_protocol(self) -> asyncio.BaseProtocol:
+        """As asyncio.start_server does."""
+        loop = asyncio.get_running_loop()
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(loop=loop), self._handle, loop=loop)
+
+    def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert self._connected is not None
+        result = self._connected(reader, writer)
+        if asyncio.iscoroutine(result):
+            task = asyncio.get_running_loop().create_task(result)
+            self._handling.add(task)
+            task.add_done_callback(partial(self._handled, writer))
+
+    def _handled(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        self._handling.discard(task)
+        if task.cancelled():
+            writer.transport.close()
+        elif (error := task.exception()) is not None:
+            message = "Unhandled exception in client_connected_cb"
+            what = {"message": message, "exception": error, "transport": writer.transport}
+            self.context.loop.call_exception_handler(what)
+            writer.transport.close()
+
+    @property
+    def open(self) -> int:
+        """Connections; a moment old from another thread."""
+        clients = getattr(self.server, "_clients", None)
+        count: int = len(clients) if clients is not None else getattr(self.server, "_active_count", 0)
+        return max(count, len(self._handling))
+
+    def close(self) -> None:
+        """Accept no more."""
+        self.context.endings.discard(self.close)
+        if self.server is not None:
+            self.server.close()
+
+    def drain(self, serving: Tally) -> None:
+        """From any thread: close, and be counted until all who are being served have been."""
+        serving.begin()
+        self._over.append(serving.end)
+        self.context.endings.add(self._drained)
+        if not self.context.alive:
+            self._drained()  # it ended, or ends just now
+            return
+        with suppress(RuntimeError):  # its loop closed, and has called it by then
+            self.context.loop.call_soon_threadsafe(self._start_draining)
+
+    def _start_draining(self) -> None:
+        self.close()
+        self.context.loop.create_task(self._drain()).add_done_callback(self._drained)
+
+    async def _drain(self) -> None:
+        waiters = None if self.server is None else self.server._waiters
+        if waiters is not None:  # wait_closed() does this, but on 3.11, where it waits for nothing
+            waiter = asyncio.get_running_loop().create_future()
+            waiters.append(waiter)
+            await waiter
+        while self._handling:
+            await asyncio.wait(self._handling)
+
+    def _drained(self, *_: object) -> None:
+        self.context.endings.discard(self._drained)
+        with suppress(IndexError):
+            self._over.pop()()
+
+
 class Served:
     """A server on every context."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, contexts: tuple[Context, ...], connected: Connected | None, factory: Factory | None
+    ) -> None:
+        if (connected is None) == (factory is None):
+            raise TypeError(
+                "either client_connected_cb or protocol_factory says what to do with a connection"
+            )
         self.addresses: list[Any] = []  # what is listened on, as getsockname() says
-        self._closers: list[tuple[Context, Callable[[], object]]] = []
+        self._shares = [Share(context, connected, factory) for context in contexts if context.alive]
+        self._unix: UnixListener | None = None
+        self._closed = False
 
     @property
     def port(self) -> int:
         port: int = self.addresses[0][1]
         return port
 
+    @property
+    def connections(self) -> int:
+        """How many are open, on all contexts; of a moment ago."""
+        return sum(share.open for share in self._shares)
+
+    @property
+    def over(self) -> bool:
+        """Closed, with nobody being served: the scheduler forgets it."""
+        return self._closed and self.connections == 0
+
     def close(self) -> None:
         """From anywhere: accept no more. Connections stay."""
-        closers, self._closers = self._closers, []
-        for context, close in closers:
+        self._closed = True
+        if self._unix is not None:
+            self._unix.close(self._close_shares)
+        else:
+            self._close_shares()
+
+    def _close_shares(self) -> None:
+        for share in self._shares:
             with suppress(RuntimeError):  # its loop is closed, and the server with it
-                context.loop.call_soon_threadsafe(close)
+                share.context.loop.call_soon_threadsafe(share.close)
+
+    def drain(self, serving: Tally) -> None:
+        """From any thread: close; `serving` counts each context until all its connections have ended."""
+        self._closed = True
+        if self._unix is None:
+            self._drain_shares(serving)
+        else:
+            serving.begin()
+
+            def closed() -> None:
+                self._drain_shares(serving)
+                serving.end()
+
+            self._unix.close(closed)
+
+    def _drain_shares(self, serving: Tally) -> None:
+        for share in self._shares:
+            share.drain(serving)
+
+    def listening(
+        self, scheduler: Scheduler, host: str | None, port: int | None, path: Any, options: dict[str, Any]
+    ) -> Iterator[Job[None]]:
+        """Jobs to be waited for, one after the other: then it listens."""
+        if path is not None:
+            from uringloop.scheduler.unix import UnixListener
+
+            self._unix = UnixListener(self._shares, path, **options)
+            self.addresses.append(self._unix.path)
+            for share in self._shares:
+                yield scheduler._submit_own(self._unix.open_share(share), share.context)
+            self._unix.start()
+            if self._closed:
+                self.close()
+            return
+        for share in self._shares:
+            # Where port 0 was asked for, the first one's is everybody's.
+            port = self.port if self.addresses else port
+            yield scheduler._submit_own(self._listen(share, host, port, options), share.context)
+
+    async def _listen(
+        self, share: Share, host: str | None, port: int | None, options: dict[str, Any]
+    ) -> None:
+        """One listener of this context's own: the kernel spreads the connections over all that share the port."""
+        loop = asyncio.get_running_loop()
+        share.server = await loop.create_server(share.factory, host, port, reuse_port=True, **options)
+        self.addresses += [sock.getsockname() for sock in share.server.sockets]
+        if self._closed or not share.context.alive:
+            share.close()
 
     def __repr__(self) -> str:
-        return f"<Served {'open' if self._closers else 'closed'} {self.addresses}>"
-
-
-def stream_factory(connected: Connected) -> Factory:
-    """As asyncio.start_server makes its protocols, on whichever loop runs."""
-
-    def make() -> asyncio.BaseProtocol:
-        loop = asyncio.get_running_loop()
-        return asyncio.StreamReaderProtocol(asyncio.StreamReader(loop=loop), connected, loop=loop)
-
-    return make
-
-
-def serve(
-    scheduler: Scheduler,
-    connected: Connected | None,
-    host: str | None,
-    port: int | None,
-    path: str | None,
-    factory: Factory | None,
-    options: dict[str, Any],
-) -> Served:
-    if (connected is None) == (factory is None):
-        raise TypeError("either client_connected_cb or protocol_factory says what to do with a connection")
-    if factory is None:
-        assert connected is not None
-        factory = stream_factory(connected)
-    served = Served()
-    try:
-        if path is not None:
-            scheduler.submit(
-                _listen_unix, served, scheduler, path, factory, options, context=scheduler.contexts[0]
-            ).result()
-        else:
-            for context in scheduler.contexts:
-                scheduler.submit(
-                    _listen, served, context, factory, host, port, options, context=context
-                ).result()
-                port = served.port  # where 0 was asked for, the first one's is everybody's
-    except BaseException:
-        served.close()
-        raise
-    return served
-
-
-async def _listen(
-    served: Served,
-    context: Context,
-    factory: Factory,
-    host: str | None,
-    port: int | None,
-    options: dict[str, Any],
-) -> None:
-    """One listener of this context's own: the kernel spreads the connections over all that share the port."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(factory, host, port, reuse_port=True, **options)
-    served._closers.append((context, server.close))
-    served.addresses += [sock.getsockname() for sock in server.sockets]
-
-
-async def _listen_unix(
-    served: Served, scheduler: Scheduler, path: str, factory: Factory, options: dict[str, Any]
-) -> None:
-    """A path has one listener: this context accepts for all, and hands the sockets out in turn."""
-    sock = socket.socket(socket.AF_UNIX)
-    try:
-        sock.setblocking(False)
-        with suppress(FileNotFoundError):
-            if not socket_lives(path):
-                os.unlink(path)
-        sock.bind(path)
-        sock.listen(options.pop("backlog", 100))
-    except BaseException:
-        sock.close()
-        raise
-    task = asyncio.get_running_loop().create_task(_accept(scheduler, sock, factory, options))
-    task.add_done_callback(functools.partial(_unlink, sock, path))
-    served._closers.append((scheduler.contexts[0], task.cancel))
-    served.addresses.append(path)
-
-
-def socket_lives(path: str) -> bool:
-    """Does somebody listen there?"""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            return False
-    return True
-
-
-def _unlink(sock: socket.socket, path: str, task: asyncio.Task[None]) -> None:
-    sock.close()
-    with suppress(OSError):
-        os.unlink(path)
-
-
-async def _accept(
-    scheduler: Scheduler, listener: socket.socket, factory: Factory, options: dict[str, Any]
-) -> None:
-    loop, turn = asyncio.get_running_loop(), 0
-    while True:
-        connection, _ = await loop.sock_accept(listener)
-        living = [context for context in scheduler.contexts if context.alive]
-        turn += 1
-        target = living[turn % len(living)].loop
-        try:
-            target.call_soon_threadsafe(_adopt, target, connection, factory, options)
-        except RuntimeError:
-            connection.close()  # its context ended just now
-
-
-def _adopt(
-    loop: asyncio.AbstractEventLoop, connection: socket.socket, factory: Factory, options: dict[str, Any]
-) -> None:
-    async def connect() -> None:
-        try:
-            await loop.connect_accepted_socket(factory, connection, **options)
-        except BaseException:
-            connection.close()
-            raise
-
-    loop.create_task(connect())
+        return f"<Served {'closed' if self._closed else 'open'} {self.addresses}>"

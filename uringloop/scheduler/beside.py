@@ -1,0 +1,74 @@
+"""Beside: the threads in which run_sync's functions run, beside the loops. Owns them, and knows which jobs run."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from uringloop.scheduler.job import Job
+from uringloop.sync.tally import Tally
+
+_here = threading.local()
+
+
+class Beside:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._guard = threading.Lock()  # of making the threads: never held while somebody waits
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = False
+        self._running: set[Job[Any]] = set()
+        self._busy = Tally()
+
+    @property
+    def here(self) -> bool:
+        """Is this one of its threads?"""
+        return getattr(_here, "beside", None) is self
+
+    def run(self, job: Job[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """RuntimeError once it is closed."""
+        cvars = contextvars.copy_context()
+        with self._guard:
+            if self._closed:
+                raise RuntimeError("the scheduler takes no more functions")
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(thread_name_prefix=f"{self._name}-sync")
+            done = self._threads.submit(self._run, job, cvars, function, args)
+        done.add_done_callback(lambda ran: job.cancel() if ran.cancelled() else None)
+
+    def _run(
+        self, job: Job[Any], cvars: contextvars.Context, function: Callable[..., Any], args: tuple[Any, ...]
+    ) -> None:
+        _here.beside = self
+        if not job._begin_without_a_task():
+            return
+        self._busy.begin()
+        self._running.add(job)
+        try:
+            value = cvars.run(function, *args)
+        except BaseException as error:
+            job._settle(None, error)
+        else:
+            job._settle(value, None)
+        finally:
+            self._running.discard(job)
+            self._busy.end()
+
+    def close(self) -> None:
+        """Start no more; what waits for a thread is cancelled."""
+        with self._guard:
+            self._closed = True
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def wait(self, timeout: float) -> list[Job[Any]]:
+        """For the functions that run; the jobs of those that do not end, which fail."""
+        if self._busy.wait_sync(timeout):
+            if self._threads is not None:
+                self._threads.shutdown(wait=True)  # they have nothing left to do but to end
+            return []
+        error = RuntimeError(f"abandoned: its thread was held up when {self._name} was to stop")
+        return [job for job in list(self._running) if job._settle(None, error)]
