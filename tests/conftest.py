@@ -126,6 +126,7 @@ def nothing_is_left(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFix
             break
     assert open_descriptors() - descriptors == set()
     assert living() == objects
+    gc.freeze()  # what survived belongs to pytest or to modules: without this, each collection takes longer than the last
 
 
 @pytest.fixture
