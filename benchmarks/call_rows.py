@@ -1,8 +1,14 @@
-"""The rows of the loop's services."""
+"""The rows of the loop's services, and of looking into it."""
 
 from __future__ import annotations
 
-from benchmarks.row import Row
+from benchmarks.candidate import CONTROL, OURS
+from benchmarks.row import Metric, Row
+
+
+def cost(name: str) -> Metric:
+    return Metric(name, "s", higher_is_better=False)
+
 
 CALL_ROWS: tuple[Row, ...] = (
     Row(
@@ -24,5 +30,25 @@ CALL_ROWS: tuple[Row, ...] = (
         "run_in_executor, 100 at once",
         work="calls:executor",
         arguments={"at_once": 100},
+    ),
+)
+
+DIAGNOSTICS_ROWS: tuple[Row, ...] = (
+    Row(
+        "looked-at",
+        "diagnostics",
+        "a turn, nobody looking",
+        (cost("cost"), cost("while looked at"), cost("and afterwards")),
+        "diagnostics:watched",
+        only=(OURS,),
+        seconds=0.5,
+    ),
+    Row(
+        "debug-mode",
+        "diagnostics",
+        "a turn, not in debug mode",
+        (cost("cost"), cost("in debug mode"), cost("and afterwards")),
+        "diagnostics:debugged",
+        only=(CONTROL, OURS),
     ),
 )

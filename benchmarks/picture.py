@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from benchmarks.candidate import OURS
-from benchmarks.result import Results
+from benchmarks.result import Results, Verdict
 from benchmarks.row import Row
 from benchmarks.units import figure, ratio_text
 
@@ -19,7 +19,8 @@ COLOURS = {
     "c-epoll": "#d0d0d0",
     "c-uring": "#bab0ac",
 }
-TITLE, BARS, LABEL, BAR, GAP = 290, 420, 150, 12, 14
+TITLE, BARS, LABEL, BAR, GAP = 290, 420, 280, 12, 14
+LOSS = "#b00020"
 STYLE = "font-family='system-ui, sans-serif' font-size='11'"
 
 
@@ -59,6 +60,7 @@ def legend(names: list[str]) -> list[str]:
 
 def row_bars(results: Results, row: Row, top: int) -> list[str]:
     metric = row.metrics[0]
+    verdict = results.verdict(row, metric)
     cells = [(name, results.cell(row, metric, name)) for name in results.ran(row)]
     best = max((cell.ratio or 0.0 for _name, cell in cells if cell is not None), default=0.0) or 1.0
     middle = top + BAR * len(cells) / 2 + 4
@@ -76,6 +78,14 @@ def row_bars(results: Results, row: Row, top: int) -> list[str]:
             else f"{ratio_text(ratio)}  {figure(cell.raw, metric.unit)}"
         )
         parts.append(
-            f"<text x='{TITLE + length + 4:.1f}' y='{y + 9}' font-size='10'{weight}>{escape(text)}</text>"
+            f"<text x='{TITLE + length + 4:.1f}' y='{y + 9}' font-size='10'{weight}>"
+            f"{escape(text)}{loss(verdict) if name == OURS else ''}</text>"
         )
     return parts
+
+
+def loss(verdict: Verdict | None) -> str:
+    """What stands behind our bar where another loop is ahead."""
+    if verdict is None or not verdict.lost:
+        return ""
+    return f"<tspan fill='{LOSS}'>  LOSS: {verdict.ratio:.2f} of {escape(verdict.peer)}</tspan>"

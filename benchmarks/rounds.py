@@ -6,42 +6,13 @@ and every row of every round starts with another candidate, so that nobody alway
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 
 from benchmarks.candidate import CONTROL, Candidate
+from benchmarks.progress import Progress
 from benchmarks.result import Results, Sample
 from benchmarks.row import Failed, Row, Skipped
 from benchmarks.worker import Worker
-
-
-class Progress:
-    """One line on the terminal that is overwritten; silent when standard error is not a terminal."""
-
-    def __init__(self, total: int) -> None:
-        self._total = max(total, 1)
-        self._done = 0
-        self._start = time.monotonic()
-        self._shown = sys.stderr.isatty()
-
-    def step(self, text: str) -> None:
-        self._done += 1
-        if self._shown:
-            elapsed = time.monotonic() - self._start
-            left = elapsed / self._done * (self._total - self._done)
-            line = f"[{self._done}/{self._total}] {left:4.0f} s left  {text}"
-            sys.stderr.write("\r\x1b[K" + line[:110])
-            sys.stderr.flush()
-
-    def note(self, text: str) -> None:
-        sys.stderr.write(("\r\x1b[K" if self._shown else "") + text + "\n")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 def available(candidates: Sequence[Candidate]) -> tuple[list[Candidate], dict[str, str]]:

@@ -60,12 +60,15 @@ class Row:
     quick: bool = False
     native: tuple[str, ...] = ()  # the bare C servers that take part
     extra_candidates: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()  # the candidates that have what is measured; (): all
     seconds: float = 0.15  # the length of one sample
     timeout: float = 20.0
     max_rounds: int = 0  # 0: as many as the run has
 
     def takes(self, candidate: Candidate, asked: set[str]) -> bool:
         """Whether the candidate takes part: optional ones when this row or the user asked for them."""
+        if self.only and candidate.name not in self.only:
+            return False
         if candidate.native and candidate.name not in self.native + self.extra_candidates:
             return False
         if candidate.name in self.extra_candidates or candidate.name in asked:

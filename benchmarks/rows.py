@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from benchmarks.call_rows import CALL_ROWS
+from benchmarks.call_rows import CALL_ROWS, DIAGNOSTICS_ROWS
 from benchmarks.file_rows import file_rows
 from benchmarks.io_rows import io_rows
 from benchmarks.row import Row
@@ -13,7 +13,8 @@ from benchmarks.turn_rows import TIMER_ROWS, TURN_ROWS, growth_rows
 
 
 def all_rows() -> list[Row]:
-    return [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *io_rows(), *file_rows(), *sync_rows(), *growth_rows()]
+    rows = [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *DIAGNOSTICS_ROWS, *io_rows(), *file_rows()]
+    return [*rows, *sync_rows(), *growth_rows()]
 
 
 def selected(patterns: str, quick: bool) -> list[Row]:

@@ -100,7 +100,9 @@ def limit_cell(results: Results, row: Row, candidate: str) -> str:
 def shown_metrics(row: Row, all_metrics: bool) -> list[Metric]:
     """The first metric of a row, and the plain facts that belong to it."""
     return [
-        metric for metric in row.metrics if all_metrics or metric is row.metrics[0] or not metric.compared
+        metric
+        for metric in row.metrics
+        if all_metrics or metric is row.metrics[0] or not metric.compared or row.group == "diagnostics"
     ]
 
 

@@ -12,8 +12,9 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.candidate import Candidate
 from benchmarks.row import Failed, Row, Skipped
@@ -28,6 +29,7 @@ class Worker:
         self.candidate = candidate
         self._process: subprocess.Popen[bytes] | None = None
         self._pending = b""
+        self._complaints: IO[bytes] | None = None
 
     def sample(self, row: Row, seconds: float) -> dict[str, float]:
         """One sample of a row, as a value per metric. Raises Failed or Skipped."""
@@ -51,10 +53,14 @@ class Worker:
         return answer
 
     def close(self) -> None:
+        """End the process; the next request begins another."""
         process, self._process = self._process, None
         self._pending = b""
         if process is None:
             return
+        if self._complaints is not None:
+            self._complaints.close()
+            self._complaints = None
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
@@ -64,11 +70,13 @@ class Worker:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
+            # a file, not a pipe: a loop that complains at length must not block on its complaints
+            self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (`close` closes it)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.worker_child", self.candidate.name],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=self._complaints,
                 env=child_environment(),
             )
             ready = json.loads(self._read_line(START_TIMEOUT))
@@ -84,8 +92,9 @@ class Worker:
         while b"\n" not in self._pending:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([fd], [], [], left)[0]:
+                last = self._last_words()
                 self.close()
-                raise Failed(f"hung: no answer in {timeout:.0f} s")
+                raise Failed(f"hung: no answer in {timeout:.0f} s" + (f", after: {last}" if last else ""))
             chunk = os.read(fd, 65536)
             if not chunk:
                 raise Failed(self._died())
@@ -100,8 +109,18 @@ class Worker:
             code = process.wait(5)
         except subprocess.TimeoutExpired:
             code = 0
+        last = self._last_words()
         self.close()
-        return f"crashed: killed by signal {-code}" if code < 0 else f"crashed: exit status {code}"
+        ended = f"crashed: killed by signal {-code}" if code < 0 else f"crashed: exit status {code}"
+        return f"{ended}: {last}" if last else ended
+
+    def _last_words(self) -> str:
+        """The last line it wrote to standard error."""
+        if self._complaints is None:
+            return ""
+        self._complaints.seek(0)
+        words = self._complaints.read().decode(errors="replace").strip().splitlines()
+        return words[-1].strip()[:200] if words else ""
 
 
 def child_environment() -> dict[str, str]:

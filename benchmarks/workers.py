@@ -8,7 +8,9 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import cast
 
 TURNS = 3
 
@@ -22,15 +24,15 @@ class PingPong(asyncio.Protocol):
         self.count = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # rloop's does not say that it is one
 
     def data_received(self, data: bytes) -> None:
         self.count += 1
         self.transport.write(data)
 
 
-async def calculating() -> Unit:
+@asynccontextmanager
+async def calculating() -> AsyncIterator[Unit]:
     """Python that awaits nothing."""
 
     async def unit() -> int:
@@ -40,10 +42,11 @@ async def calculating() -> Unit:
         await asyncio.sleep(0)
         return 1
 
-    return unit
+    yield unit
 
 
-async def switching() -> Unit:
+@asynccontextmanager
+async def switching() -> AsyncIterator[Unit]:
     """Tasks that only let each other run."""
 
     async def yielding() -> None:
@@ -54,10 +57,11 @@ async def switching() -> Unit:
         await asyncio.gather(*[yielding() for _ in range(10)])
         return 500
 
-    return unit
+    yield unit
 
 
-async def echoing() -> Unit:
+@asynccontextmanager
+async def echoing() -> AsyncIterator[Unit]:
     """Ten connections to the same loop, a message of 64 bytes to and fro on each."""
     loop, ends = asyncio.get_running_loop(), []
     for _ in range(10):
@@ -72,7 +76,13 @@ async def echoing() -> Unit:
         await asyncio.sleep(0.002)
         return sum(protocol.count for protocol in ends) - before
 
-    return unit
+    try:
+        yield unit
+    finally:
+        # or they would be closed when they are collected, uvloop's by numbers that may be another's by then
+        for protocol in ends:
+            protocol.transport.close()
+        await asyncio.sleep(0.01)
 
 
 WORK = {"cpu": calculating, "switches": switching, "echo": echoing}
@@ -81,28 +91,36 @@ WORK = {"cpu": calculating, "switches": switching, "echo": echoing}
 def rate_of_workers(
     make_loop: Callable[[], asyncio.AbstractEventLoop], count: int, work: str, seconds: float
 ) -> float:
-    """Units a second of `count` threads, from when all are ready."""
+    """Units a second of `count` threads, from when all are ready. What fails in one is raised here."""
     done = [0.0] * count
+    failed: list[BaseException] = []
     ready = threading.Barrier(count)
 
     async def main(index: int) -> None:
-        unit = await WORK[work]()
-        await unit()
-        ready.wait()
-        units, start = 0, time.perf_counter()
-        while time.perf_counter() - start < seconds:
-            units += await unit()
-        done[index] = units / (time.perf_counter() - start)
+        async with WORK[work]() as unit:
+            await unit()
+            ready.wait()
+            units, start = 0, time.perf_counter()
+            while time.perf_counter() - start < seconds:
+                units += await unit()
+            done[index] = units / (time.perf_counter() - start)
 
     def run(index: int) -> None:
-        with asyncio.Runner(loop_factory=make_loop) as runner:
-            runner.run(main(index))
+        try:
+            with asyncio.Runner(loop_factory=make_loop) as runner:
+                runner.run(main(index))
+        except BaseException as error:
+            ready.abort()  # nobody waits for this one
+            if not isinstance(error, threading.BrokenBarrierError):
+                failed.append(error)
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if failed:
+        raise failed[0]
     return sum(done)
 
 

@@ -30,7 +30,9 @@ def measured(ours: float, theirs: float) -> Results:
 
 @pytest.mark.parametrize(("ours", "losses"), [(3.0, 0), (1.5, 1)])
 def test_losses_are_shown(ours: float, losses: int) -> None:
-    assert page.pages(measured(ours, 2.0), FACTS)[page.PAGE].count("**LOSS") == losses
+    made = page.pages(measured(ours, 2.0), FACTS)
+    assert made[page.PAGE].count("**LOSS") == losses
+    assert made[page.PICTURE].count("LOSS: 0.75 of uvloop") == losses
 
 
 def test_the_page_is_of_what_was_written_down(tmp_path: Path) -> None:

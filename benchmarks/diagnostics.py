@@ -1,0 +1,38 @@
+"""What looking into a loop costs: nothing until somebody does, and nothing again once nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+
+from benchmarks.turn import chain
+
+TURNS = 5
+
+
+def watched(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]:
+    """A chain of call_soon: while nobody looks, while somebody does, and afterwards, by turns."""
+    from uringloop._core.watch import OPERATIONS, TIMES
+    from uringloop.inspect.looking import Look
+
+    each = seconds / TURNS / 2
+    never = chain(loop, each * 2)["rate"]
+    looked, after = [], []
+    for _ in range(TURNS):
+        with Look(TIMES | OPERATIONS, loop):
+            looked.append(chain(loop, each)["rate"])
+        after.append(chain(loop, each)["rate"])
+    return {
+        "cost": 1 / never,
+        "while looked at": 1 / statistics.median(looked),
+        "and afterwards": 1 / statistics.median(after),
+    }
+
+
+def debugged(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]:
+    """The same before debug mode is turned on, in it, and once it is off again."""
+    found = {"cost": 1 / chain(loop, seconds)["rate"]}
+    for name, on in (("in debug mode", True), ("and afterwards", False)):
+        loop.set_debug(on)
+        found[name] = 1 / chain(loop, seconds)["rate"]
+    return found
