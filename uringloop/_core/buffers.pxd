@@ -21,6 +21,7 @@ cdef class BufferPool:
     cdef unsigned free_count
     cdef io_uring_buf *ring             # shared with the kernel, while registered
     cdef uint16_t tail
+    cdef int bulk                       # receivers that take what arrives without any of these
     cdef int ring_fd                    # where it is registered, or -1
 
     cdef int register(self, int ring_fd) except -1
@@ -30,6 +31,7 @@ cdef class BufferPool:
     cdef void took(self, int number) noexcept
     cdef void give_back(self, int number) noexcept
     cdef bint grow(self) noexcept
+    cdef Py_ssize_t bulk_share(self) noexcept
     cdef void close(self) noexcept
     cdef bint _add(self, unsigned count) noexcept
     cdef void _offer(self, int number) noexcept

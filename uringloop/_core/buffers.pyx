@@ -15,6 +15,11 @@ from uringloop._core.kernel cimport (
 
 cdef int MOST_CHUNKS = 16
 
+cdef enum:
+    BULK_ROOM = 16777216     # what all bulk receivers together may take out of the kernel in one receive each
+    LEAST_BULK = 262144      # ... but each as much as asyncio's own loop
+    MOST_BULK = 1048576
+
 
 cdef class BufferPool:
     def __init__(self, unsigned count, unsigned size):
@@ -146,6 +151,11 @@ cdef class BufferPool:
         if URINGLOOP_DEBUG:
             count_freed(COUNT_BUFFER)
         self._offer(number)
+
+    cdef Py_ssize_t bulk_share(self) noexcept:
+        """The most that a receiver without a buffer of ours takes at once. Larger pieces cost less, and where they are not
+        consumed at once more memory."""
+        return min(max(<Py_ssize_t> BULK_ROOM // max(self.bulk, 1), <Py_ssize_t> LEAST_BULK), <Py_ssize_t> MOST_BULK)
 
     cdef void close(self) noexcept:
         """Free the memory. The ring must be closed before: the kernel writes into it until then."""

@@ -26,7 +26,7 @@ cdef enum:
     SMALL = 8192             # arrivals below this are better off in provided buffers
     LARGE = 32768            # ... from this on, received directly
     STREAK = 4               # so many in a row change the mode
-    MOST_AT_ONCE = 262144    # one receive, as asyncio's own
+    MOST_A_TURN = 1048576
     TAKES_A_TURN = 4
 
 
@@ -48,6 +48,8 @@ cdef class RecvOp(Op):
 
     def __dealloc__(self):
         self.drop()
+        if self.mode == RECV_DIRECT and self.pool is not None:
+            self.pool.bulk -= 1
 
     cdef int start(self) except -1:
         if self.state == OP_IDLE and not self.queued and not self.ended:
@@ -190,26 +192,28 @@ cdef class RecvOp(Op):
         return 0
 
     cdef int _take(self) except -1:
-        """RECV_DIRECT: receive what there is, a bounded number of times, so that other streams have their turn."""
+        """RECV_DIRECT: receive what there is, up to a bound, so that other streams have their turn. In few pieces: each
+        makes the kernel tell the sender that there is room again."""
         cdef Transport transport = self.transport
-        cdef Py_ssize_t got
-        cdef int available
+        cdef Py_ssize_t got, left, piece
+        cdef int available = 0
         self.readable = False
+        ioctl(self.fd, FIONREAD, &available)
+        left = min(max(available, SMALL), MOST_A_TURN)
         for _ in range(TAKES_A_TURN):
             if not transport.wants_data():
                 self.readable = True
                 break
-            available = 0
-            ioctl(self.fd, FIONREAD, &available)
-            available = min(max(available, SMALL), MOST_AT_ONCE)
-            got = transport.receive(min(available, self.most) if self.most else available)
+            piece = min(left, self.pool.bulk_share())
+            got = transport.receive(min(piece, self.most) if self.most else piece)
             if got <= 0:
                 if got != -EAGAIN:
                     self.ended = True
                     self.end_result = <int> got
                 break
             self._measure(got)
-            if got < available or self.mode != RECV_DIRECT:
+            left -= got
+            if left <= 0 or self.mode != RECV_DIRECT:
                 break
         return 0
 
@@ -222,8 +226,10 @@ cdef class RecvOp(Op):
         self.streak = 0
         if self.mode == RECV_DIRECT:
             self.mode = self.usual
+            self.pool.bulk -= 1
         else:
             self.mode = RECV_DIRECT
+            self.pool.bulk += 1
             self.stop()  # of what was submitted in the former mode; `run` submits again when it has ended
         return 0
 

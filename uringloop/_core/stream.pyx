@@ -35,6 +35,9 @@ cdef extern from *:
     int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
 
 cdef object _BufferedProtocol = protocols.BufferedProtocol
+cdef enum:
+    MOST_FED = 262144
+
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef object _FATAL_WRITE = "Fatal write error on socket transport"
 
@@ -152,6 +155,8 @@ cdef class StreamTransport(Transport):
             return -errno if got < 0 else got
         if self.buffered:
             return self._receive_into_buffer()
+        if self.feeds:
+            expected = min(expected, <Py_ssize_t> MOST_FED)  # a reader that is full says so only then
         data = PyBytes_FromStringAndSize_raw(NULL, expected)
         got = c_recv(self.fd, PyBytes_AS_STRING(<bytes> data), expected, MSG_DONTWAIT)
         if got <= 0:

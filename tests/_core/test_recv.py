@@ -1,0 +1,88 @@
+"""Receiving on a stream: the ways it changes to as little or much arrives at a time lose and reorder nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from tests.streams import BufferedRecorder, Recorder, connect, pair
+
+# In runs, so that each way of receiving is taken up and left again.
+SIZES = [100_000] * 8 + [1] * 6 + [40_000] * 5 + [8191, 8192, 8193] + [200_000] * 5 + [10] * 6 + [300_000] * 3
+
+
+class Pausing(Recorder):
+    """Pauses reading now and then, from within."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if len(self.calls) % 5 == 0:
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self.transport.resume_reading)
+
+
+class Small(BufferedRecorder):
+    sizes = (65536, 10_000, 70_000)
+
+
+async def send_all(peer: Any, data: bytes) -> None:
+    await asyncio.get_running_loop().sock_sendall(peer, data)
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("protocol_class", [Recorder, Pausing, Small])
+def test_little_and_much_by_turns_arrives_whole(
+    loop: asyncio.AbstractEventLoop, protocol_class: type[Recorder]
+) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(protocol_class)
+        with peer:
+            sent = 0
+            for size in SIZES:
+                data = random.Random(size).randbytes(size)
+                await send_all(peer, data)
+                sent += size
+                assert (await protocol.until(sent))[sent - size :] == data
+            assert len(protocol.received) == sent
+        await protocol.lost
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.contract
+def test_a_reader_of_asyncio_is_told_of_all_that_arrives(loop: asyncio.AbstractEventLoop) -> None:
+    data = b"".join(random.Random(size).randbytes(size) for size in SIZES)
+
+    async def main() -> None:
+        sock, peer = pair()
+        reader, writer = await asyncio.open_connection(sock=sock)
+        sending = asyncio.ensure_future(send_all(peer, data))
+        received = bytearray()
+        while len(received) < len(data):
+            received += await reader.read(50_000)
+        await sending
+        peer.close()
+        assert await reader.read() == b""
+        assert received == data
+        writer.close()
+        await writer.wait_closed()
+
+    loop.run_until_complete(main())
+
+
+def test_what_comes_behind_much_is_the_end(loop: asyncio.AbstractEventLoop) -> None:
+    """Where the sender closes right after its last byte."""
+
+    async def main() -> None:
+        protocol, peer = await connect(Recorder)
+        for _ in range(8):
+            await send_all(peer, b"x" * 100_000)
+        peer.close()
+        await protocol.lost
+        assert len(protocol.received) == 800_000
+        assert protocol.calls[-2:] == ["eof", "lost"]
+
+    loop.run_until_complete(main())
