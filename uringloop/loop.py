@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 import warnings
-import weakref
 from asyncio import base_events, constants, events
 from collections.abc import Callable
 from typing import Any, TypeVarTuple
@@ -28,6 +27,7 @@ from uringloop._core.sock_op import (
     sock_sendto,
 )
 from uringloop._core.stream import make_stream_transport
+from uringloop._core.transport_table import TransportTable
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.inspect.looking import made
@@ -95,7 +95,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._closed = True  # still
         self._engine_name = name
         self._set_up(engine_class, {"entries": entries}, busy_poll)
-        self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._transports = TransportTable()
         # By socket: a number may be another's by the time a server is closed.
         self._listeners: dict[socket.socket, Listener] = {}
         self._datagram_room: Any = None

@@ -4,6 +4,7 @@ from uringloop._core.kernel cimport ur_load_ulong, int64_t
 from uringloop._core.ready cimport ReadyQueue, Runnable
 from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
+from uringloop._core.transport_table cimport TransportTable
 from uringloop._core.watch cimport Watch
 
 cdef class Loop:
@@ -19,6 +20,7 @@ cdef class Loop:
     cdef int closed                       # read by any thread
     cdef public bint _debug
     cdef public object _task_factory
+    cdef public TransportTable _transports
     cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once; None: closed
     cdef public double slow_callback_duration
     cdef readonly Watch watch             # None until somebody first looks; then never another

@@ -4,6 +4,7 @@ from typing import Any, type_check_only
 
 from uringloop._core.engine import Engine
 from uringloop._core.handle import Handle
+from uringloop._core.transport_table import TransportTable
 from uringloop._core.watch import Watch
 
 @type_check_only
@@ -22,6 +23,7 @@ class Loop(_BaseEventLoop):
     _stopping: bool
     _closed: bool
     _debug: bool
+    _transports: TransportTable
     _task_factory: Any
     slow_callback_duration: float
     @property

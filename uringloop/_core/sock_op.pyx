@@ -84,7 +84,7 @@ cdef class SockOp(ReadyOp):
     cdef object first(self):
         self.prepare()
         outcome = self.act()
-        if outcome is WAIT and self.fd in (<object> self.loop)._transports.data:
+        if outcome is WAIT and self.loop._transports.has(self.fd):
             (<object> self.loop)._ensure_fd_no_transport(self.fd)
         return outcome
 

@@ -117,6 +117,7 @@ cdef class Transport:
 
     def __del__(self):
         if self.fd >= 0:
+            self._loop._transports.drop(self.fd, self)  # before anything else can run and look
             warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
             self._close_descriptor()
             self._leave_server()
@@ -156,10 +157,10 @@ cdef class Transport:
                 server._attach(self)
             else:
                 server._attach()
-        self.fd = fd
-        loop._transports[fd] = self
         if loop._debug:
             self.made_at = format_helpers.extract_stack(sys._getframe(0))
+        loop._transports.put(fd, self)
+        self.fd = fd  # from here on __del__ takes it out of there
         return 0
 
     cdef int introduce(self, object waiter) except -1:
@@ -394,8 +395,7 @@ cdef class Transport:
         return 0
 
     def _close_descriptor(self):
-        if self._loop is not None and self._loop._transports.get(self.fd) is self:
-            del self._loop._transports[self.fd]
+        self._loop._transports.drop(self.fd, self)
         self.local = self.local_address()
         fd, self.fd = self.fd, -1
         if self.sock is not None:
