@@ -74,7 +74,7 @@ performance: build  ## measures, and makes docs/performance.md and its pictures 
 	@$(release_run) -m benchmarks --json benchmarks/results/latest.json $(ARGS)
 	@$(release_run) -m benchmarks.page
 
-integrations: build  ## uvicorn, gunicorn, hypercorn, aiohttp, anyio and pytest's plugins, each run for real
+integrations: build  ## uvicorn, gunicorn, FastAPI, Dask, Jupyter and the others of docs/integrations.md, each run for real
 	@$(PYTHON) tools/venv.py $(venv) integrations
 	@$(release_run) -m pytest tests/integrations tests/examples $(ARGS)
 

@@ -58,6 +58,50 @@ def test_a_trace_shows_what_happened_when(loop: Any, tmp_path: Path) -> None:
     assert all({"pid", "tid"} <= set(event) for event in events(path))
 
 
+def test_the_file_keeps_to_the_trace_event_format(loop: Any, tmp_path: Path) -> None:
+    """What Perfetto and chrome://tracing ask of each kind of event."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    path = tmp_path / "trace.json"
+    with trace(path):
+        loop.run_until_complete(work())
+    document = json.loads(path.read_text(), parse_constant=refuse)
+    assert set(document) <= {"traceEvents", "displayTimeUnit", "otherData", "metadata"}
+    assert document.get("displayTimeUnit", "ms") in ("ms", "ns")
+    opened: dict[tuple[str, str], float] = {}
+    for event in document["traceEvents"]:
+        needed: dict[str, Any] = {"name": str, "ph": str, "pid": int, "tid": int, **NEEDED[event["ph"]]}
+        for key, kind in needed.items():
+            assert isinstance(event[key], kind) and not isinstance(event[key], bool), (key, event)
+        assert set(event) <= {*needed, "ts", "args", "cat"}, event
+        assert isinstance(event.get("args", {}), dict)
+        assert event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0
+        if event["ph"] == "M":
+            assert event["name"] in METADATA and METADATA[event["name"]] in event["args"]
+        elif event["ph"] == "b":
+            opened[event["cat"], event["id"]] = event["ts"]
+        elif event["ph"] == "e":  # what is still in the kernel at the end has none
+            assert opened.pop((event["cat"], event["id"])) <= event["ts"]
+
+
+NUMBER = (int, float)
+NEEDED: dict[str, dict[str, Any]] = {
+    "X": {"ts": NUMBER, "dur": NUMBER, "cat": str},
+    "b": {"ts": NUMBER, "cat": str, "id": (str, int)},
+    "e": {"ts": NUMBER, "cat": str, "id": (str, int)},
+    "M": {"args": dict},
+}
+METADATA = {
+    "process_name": "name",
+    "thread_name": "name",
+    "process_labels": "labels",
+    "process_sort_index": "sort_index",
+    "thread_sort_index": "sort_index",
+}
+
+
 def test_what_is_kept_is_bounded(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     with trace(path, loop, room=10) as recorder:

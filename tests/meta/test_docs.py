@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from uringloop.__main__ import COMMANDS
+from uringloop.inspect.doctor import FEATURES
 
 PROJECT = Path(__file__).resolve().parents[2]
 PATTERNS = ("*.md", "docs/**/*.md", "newsfragments/README.md", "benchmarks/README.md")
@@ -30,6 +31,14 @@ def test_make_targets_exist(page: Path) -> None:
     text = page.read_text()
     named = set(re.findall(r"(?:`|^)make ([a-z][a-z-]*)", text, re.MULTILINE))
     assert named <= TARGETS, named - TARGETS
+
+
+def test_each_feature_of_the_kernel_has_its_row() -> None:
+    """As `doctor` names it, with the same kernel."""
+    rows = re.findall(
+        r"^\| (\w+) \| (\d\.\d+) \|", (PROJECT / "docs/kernel_notes.md").read_text(), re.MULTILINE
+    )
+    assert dict(rows) == {name: since for name, (since, _) in FEATURES.items()}
 
 
 @on_every_page
