@@ -126,7 +126,8 @@ def nothing_is_left(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFix
             break
     assert open_descriptors() - descriptors == set()
     assert living() == objects
-    gc.freeze()  # what survived belongs to pytest or to modules: without this, each collection takes longer than the last
+    # What survived belongs to pytest or to modules: without this, each collection takes longer than the last.
+    gc.freeze()
 
 
 @pytest.fixture
