@@ -28,8 +28,14 @@ def listener_of(family: str, path: str) -> socket.socket:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", 0))
+        do_not_pace(listener)
     listener.setblocking(False)
     return listener
+
+
+def do_not_pace(listener: socket.socket) -> None:
+    """The connections' congestion control, whatever the machine's: native/common.h says why."""
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def tls_context(order: dict[str, Any]) -> ssl.SSLContext | None:
@@ -81,6 +87,10 @@ async def serve_connections(
         server = await loop.create_unix_server(PROTOCOLS[kind], path, **options)
     else:
         server = await loop.create_server(PROTOCOLS[kind], "127.0.0.1", 0, **options)
+    if family == "tcp":
+        # by a descriptor of its own: uvloop's have no setsockopt
+        with socket.socket(fileno=os.dup(server.sockets[0].fileno())) as listener:
+            do_not_pace(listener)
     tell(0 if family == "unix" else server.sockets[0].getsockname()[1])
     keep.append(server)
 

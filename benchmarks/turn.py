@@ -120,6 +120,20 @@ def gather(
     return {"rate": loop.run_until_complete(rate_of(family, 20 * children, seconds))}
 
 
+def named_tasks(loop: asyncio.AbstractEventLoop, seconds: float, children: int = 100) -> dict[str, float]:
+    """create_task() of coroutines that return at once, with a name, as frameworks make them; the figure is per task."""
+
+    async def returns() -> None:
+        pass
+
+    async def family() -> None:
+        for _ in range(20):
+            tasks = [loop.create_task(returns(), name="child") for _ in range(children)]
+            await tasks[-1]
+
+    return {"rate": loop.run_until_complete(rate_of(family, 20 * children, seconds))}
+
+
 def future(loop: asyncio.AbstractEventLoop, seconds: float, batch: int = 5_000) -> dict[str, float]:
     """A task makes a future, asks call_soon to set it, and awaits it."""
 

@@ -40,6 +40,7 @@ TURN_ROWS: tuple[Row, ...] = (
         work="turn:gather",
         arguments={"suspend": False},
     ),
+    Row("tasks-named", "turn", "create_task(name=) that returns", work="turn:named_tasks"),
     Row("future", "turn", "future set by call_soon, awaited", work="turn:future"),
     Row(
         "call_later-cancel",

@@ -58,6 +58,7 @@ static void open_connection(struct connection *c, int blocking)
         struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002 + attempts++ % 250)};
         setsockopt(c->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
         if (!is_udp) setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        if (!is_udp) do_not_pace(c->fd);
         if (bind(c->fd, (struct sockaddr *)&from, sizeof from)) die("bind");
     }
     int connected = connect(c->fd, (struct sockaddr *)&address, length) == 0;
