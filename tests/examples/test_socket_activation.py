@@ -1,7 +1,11 @@
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.examples.programs import command_of
 
@@ -38,3 +42,20 @@ def test_it_serves_on_the_socket_it_was_given() -> None:
 def test_without_systemd_it_says_so() -> None:
     run = subprocess.run(command_of("socket_activation.py"), capture_output=True, text=True)
     assert run.returncode == 1 and "not started by a systemd socket unit" in run.stderr
+
+
+def test_systemd_s_own_program_starts_it(tmp_path: Path) -> None:
+    activate = shutil.which("systemd-socket-activate")
+    if activate is None:
+        pytest.skip("systemd-socket-activate is not here")
+    address = tmp_path / "socket"
+    command = [activate, "-l", str(address), *command_of("socket_activation.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        while "Listening" not in (line := process.stderr.readline()):
+            assert line, "it has ended"
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(address))  # starts the program, in the place of systemd's
+            assert client.makefile().read() == "hello\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "listening\nstopped\n"
