@@ -33,6 +33,8 @@ async def main(path: str, port: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     with suppress(KeyboardInterrupt):
         asyncio.run(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0))
     print("stopped")

@@ -44,7 +44,7 @@ async def answer(client: socket, backend: int) -> None:
         await asyncio.gather(move(client, server), move(server, client))
 
 
-async def main(backend: int, port: int) -> None:
+async def main(backend: int, port: int = 0) -> None:
     with create_server(("127.0.0.1", port)) as listener:
         listener.setblocking(False)
         print(f"listening on {listener.getsockname()[1]}", flush=True)
@@ -55,5 +55,5 @@ async def main(backend: int, port: int) -> None:
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        uringloop.run(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+        uringloop.run(main(*map(int, sys.argv[1:])) if sys.argv[1:] else sys.exit(__doc__))
     print("stopped")
