@@ -19,10 +19,10 @@ async def main(folder: str) -> None:
         async for line in file:
             print(line, end="")
 
-    file = await uringloop.open_file(f"{cache}/data.bin", "w+b")
-    await file.pwrite(bytes(range(256)) * 64, 0)
-    blocks = await asyncio.gather(*(file.pread(4096, offset) for offset in range(0, 16384, 4096)))
-    await file.close()
+    data = await uringloop.open_file(f"{cache}/data.bin", "w+b")
+    await data.pwrite(bytes(range(256)) * 64, 0)
+    blocks = await asyncio.gather(*(data.pread(4096, offset) for offset in range(0, 16384, 4096)))
+    await data.close()
     print(len(blocks), "blocks, read at once;", (await fs.stat(f"{cache}/data.bin")).st_size, "bytes")
 
 

@@ -5,12 +5,12 @@ import asyncio
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import uringloop
+from uringloop.files import ByteFile
 
 
-async def receive(file: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def receive(file: ByteFile, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while line := await reader.readline():
         await file.write(line)
         await file.fdatasync()  # in the kernel: no thread

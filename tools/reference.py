@@ -49,6 +49,7 @@ PAGES = {
             "uringloop.files.opening:open_file",
             "uringloop.files.byte_file:ByteFile",
             "uringloop.files.text_file:TextFile",
+            "uringloop.files.fixed_buffers:FixedBuffers",
             "uringloop.files.fs:*",
         ),
     ),
@@ -202,7 +203,9 @@ def bases(module: str, node: ast.ClassDef) -> Iterator[tuple[str, ast.ClassDef]]
 def definition(module: str, name: str) -> ast.AST | None:
     """Also where an if decides between two, as for what a newer Python has itself."""
     for node in ast.walk(source_of(module)[0]):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+        if not isinstance(node, ast.ClassDef | Function) or node.name != name:
+            continue
+        if "overload" not in map(ast.unparse, node.decorator_list):
             return node
     return None
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Generator
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from uringloop._core.file_op import openat2
 from uringloop.files.byte_file import ByteFile
@@ -19,6 +19,11 @@ from uringloop.files.loops import running_loop
 from uringloop.files.paths import encoded, folder
 from uringloop.files.text_file import TextFile
 from uringloop.inspect.made import stack_here
+
+if TYPE_CHECKING:
+    from _typeshed import OpenBinaryMode, OpenTextMode
+
+Opened = TypeVar("Opened")
 
 BUFFER = 131072  # of what is written; what is read ahead starts smaller and grows to as much
 
@@ -77,7 +82,7 @@ def parse_mode(mode: str) -> Mode:
     return Mode(shown, flags, reading, writing, kind == "a", "b" not in given)
 
 
-class Opening:
+class Opening(Generic[Opened]):
     """What open_file returns: awaited, or entered with `async with`, it is the open file."""
 
     __slots__ = ("_file", "_order")
@@ -86,17 +91,74 @@ class Opening:
         self._order = order
         self._file: Any = None
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[Any, Any, Opened]:
         return open_order(self._order).__await__()
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self) -> Opened:
         self._file = file = open_at_once(self._order) or await open_order(self._order)
-        return file
+        return file  # type: ignore[no-any-return]
 
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> Any:
         return self._file.__aexit__(kind, error, traceback)
+
+
+@overload
+def open_file(
+    file: int | str | bytes | os.PathLike[Any],
+    mode: OpenTextMode = "r",
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    closefd: bool = True,
+    opener: Callable[[Any, int], int] | None = None,
+    *,
+    dir_fd: int | None = None,
+    permissions: int = 0o666,
+    direct: bool = False,
+    flags: int = 0,
+    resolve: int = 0,
+) -> Opening[TextFile]: ...
+
+
+@overload
+def open_file(
+    file: int | str | bytes | os.PathLike[Any],
+    mode: OpenBinaryMode,
+    buffering: int = -1,
+    encoding: None = None,
+    errors: None = None,
+    newline: None = None,
+    closefd: bool = True,
+    opener: Callable[[Any, int], int] | None = None,
+    *,
+    dir_fd: int | None = None,
+    permissions: int = 0o666,
+    direct: bool = False,
+    flags: int = 0,
+    resolve: int = 0,
+) -> Opening[ByteFile]: ...
+
+
+@overload
+def open_file(
+    file: int | str | bytes | os.PathLike[Any],
+    mode: str,
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    closefd: bool = True,
+    opener: Callable[[Any, int], int] | None = None,
+    *,
+    dir_fd: int | None = None,
+    permissions: int = 0o666,
+    direct: bool = False,
+    flags: int = 0,
+    resolve: int = 0,
+) -> Opening[Any]: ...
 
 
 def open_file(
@@ -114,7 +176,7 @@ def open_file(
     direct: bool = False,
     flags: int = 0,
     resolve: int = 0,
-) -> Any:
+) -> Opening[Any]:
     """Open a file as io.open does: `async with open_file(p) as f` or `f = await open_file(p)`.
 
     Beyond io's arguments: a relative path is relative to `dir_fd`; a file that is created has `permissions`
