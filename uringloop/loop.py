@@ -12,6 +12,7 @@ from asyncio import base_events, constants, events
 from collections.abc import Callable
 from typing import Any, TypeVarTuple
 
+from uringloop._core import tasks as _create_task  # noqa: F401  (adds it to Loop)
 from uringloop._core.datagram import make_datagram_transport
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop

@@ -31,6 +31,29 @@ def test_create_task_with_a_name_and_a_context(loop: Loop) -> None:
     assert loop.run_until_complete(loop.create_task(answer(), name=None, context=None)) == "default"
 
 
+def test_keywords_come_in_any_order_and_again(loop: Loop) -> None:
+    context = contextvars.copy_context()
+    context.run(variable.set, "in the context")
+    for _ in range(2):
+        task = loop.create_task(answer(), context=context, name="named")
+        assert task.get_name() == "named"
+        assert loop.run_until_complete(task) == "in the context"
+        task = loop.create_task(answer(), name="only")
+        assert task.get_name() == "only"
+        assert loop.run_until_complete(task) == "default"
+        assert loop.run_until_complete(loop.create_task(answer(), context=context)) == "in the context"
+
+
+@pytest.mark.parametrize(
+    "keywords", [{"loop": None}, {"nonsense": 1}, {"name": "n", "nonsense": 1, "more": 2}]
+)
+def test_keywords_that_create_task_does_not_have_are_refused(loop: Loop, keywords: dict[str, Any]) -> None:
+    coroutine = answer()
+    with pytest.raises(TypeError):
+        loop.create_task(coroutine, **keywords)
+    coroutine.close()
+
+
 def test_unnamed_tasks_have_names_that_differ(loop: Loop) -> None:
     tasks = [loop.create_task(answer()) for _ in range(3)]
     assert len({task.get_name() for task in tasks}) == 3

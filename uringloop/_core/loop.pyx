@@ -11,7 +11,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_XINCREF
 
-from asyncio import base_events, events, format_helpers, futures, tasks
+from asyncio import base_events, events, format_helpers, futures
 
 from uringloop._core.engine cimport Engine
 from uringloop._core.handle cimport (
@@ -31,8 +31,6 @@ from uringloop._core.watch cimport Watch
 cdef extern from "Python.h":
     double PyLong_AsDouble(object number) except? -1
     object PyObject_Call(object callable, object args, object kwargs)
-    object PyObject_Vectorcall(object callable, PyObject **args, size_t nargsf, PyObject *kwnames)
-    size_t PY_VECTORCALL_ARGUMENTS_OFFSET
 
 cdef extern from *:
     """
@@ -43,9 +41,7 @@ cdef extern from *:
     PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t i) noexcept
 
 # Looked up at each call, as asyncio does: programs put classes of their own there.
-cdef dict _tasks = tasks.__dict__
 cdef dict _futures = futures.__dict__
-cdef tuple _LOOP = ("loop",)
 cdef tuple _NO_ARGUMENTS = ()
 cdef str _CONTEXT = "context"
 
@@ -468,20 +464,6 @@ cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, Py
     return PyObject_Call(_futures["Future"], _NO_ARGUMENTS, arguments)
 
 
-cdef object _create_task(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    """A task of the class that asyncio has for them, without BaseEventLoop's Python frame in between."""
-    cdef Loop loop = <Loop> self
-    cdef PyObject *stack[3]
-    if nargs == 1 and kwnames is NULL and loop._task_factory is None and not loop.closed:
-        stack[1] = args[0]
-        stack[2] = self
-        return PyObject_Vectorcall(_tasks["Task"], &stack[1], 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, <PyObject *> _LOOP)
-    names = () if kwnames is NULL else <tuple> kwnames
-    given = {name: <object> args[nargs + i] for i, name in enumerate(names)}
-    positional = [<object> args[i] for i in range(nargs)]
-    return base_events.BaseEventLoop.create_task(<object> self, *positional, **given)
-
-
 ur_add_fast_method(Loop, "call_soon", <void *> _call_soon,
                    "Run the callback in the next turn.")
 ur_add_fast_method(Loop, "call_soon_threadsafe", <void *> _call_soon_threadsafe,
@@ -492,5 +474,3 @@ ur_add_fast_method(Loop, "call_at", <void *> _call_at,
                    "Run the callback at the time `when` of this loop's clock, never before.")
 ur_add_fast_method(Loop, "create_future", <void *> _create_future,
                    "A future attached to this loop.")
-ur_add_fast_method(Loop, "create_task", <void *> _create_task,
-                   "Schedule a coroutine: asyncio's own Task, or what the task factory makes.")

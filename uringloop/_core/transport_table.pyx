@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef class TransportTable:
-    def __init__(self):
+    def __cinit__(self):
         if UR_FREE_THREADED:
             self.weak = WeakValueDictionary()
 
