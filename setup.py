@@ -24,7 +24,10 @@ DEBUG = os.environ.get("URINGLOOP_BUILD", "release") == "debug"
 WERROR = os.environ.get("URINGLOOP_WERROR", "") not in ("", "0")
 JOBS = os.cpu_count() or 1
 TAG = f"{sys.implementation.cache_tag}{sys.abiflags}"
-DEBUG_ONLY = {"uringloop._core.fake"}  # a simulated kernel has no place in a release
+DEBUG_ONLY = {
+    "uringloop._core.fake",
+    "uringloop._core.steps",
+}  # what tests alone use has no place in a release
 
 DIRECTIVES = {
     "language_level": 3,

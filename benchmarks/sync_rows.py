@@ -45,4 +45,13 @@ def sync_rows() -> list[Row]:
             )
             for library in LIBRARIES
         ]
+    rows.append(
+        Row(
+            "jobs-100-multiloop",
+            "sync-libraries",
+            "coroutines to another loop, 100 in flight, multiloop's pool",
+            work="sync_work:jobs",
+            arguments={"library": "multiloop"},
+        )
+    )
     return rows

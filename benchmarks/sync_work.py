@@ -111,22 +111,36 @@ def across(
     return {"rate": rates[0]}
 
 
-def jobs(loop: asyncio.AbstractEventLoop, seconds: float, in_flight: int = 100) -> dict[str, float]:
-    """Coroutines handed to another loop and awaited on this one."""
+def jobs(
+    loop: asyncio.AbstractEventLoop, seconds: float, library: str = "own", in_flight: int = 100
+) -> dict[str, float]:
+    """Coroutines handed to another loop and awaited on this one: by Scheduler on our loops, else by
+    run_coroutine_threadsafe; by multiloop's pool of one thread if it is asked for."""
     each = 20
 
     async def nothing() -> None:
         pass
 
-    def measure(call: Callable[[], Any]) -> dict[str, float]:
+    async def many(call: Callable[[], Any]) -> None:
         async def one() -> None:
             for _ in range(each):
                 await call()
 
-        async def many() -> None:
-            await asyncio.gather(*[one() for _ in range(in_flight)])
+        await asyncio.gather(*[one() for _ in range(in_flight)])
 
-        return {"rate": loop.run_until_complete(rate_of(many, each * in_flight, seconds))}
+    async def through_a_pool(pool_of: Any) -> float:
+        async with pool_of(num_threads=1, loop_factory=type(loop)) as pool:
+            return await rate_of(lambda: many(lambda: pool.submit(nothing)), each * in_flight, seconds)
+
+    if library == "multiloop":
+        try:
+            pool_of = importlib.import_module(library).EventLoopThreadPool
+        except ImportError:
+            raise Skipped(f"{library} is not installed") from None
+        return {"rate": loop.run_until_complete(through_a_pool(pool_of))}
+
+    def measure(call: Callable[[], Any]) -> dict[str, float]:
+        return {"rate": loop.run_until_complete(rate_of(lambda: many(call), each * in_flight, seconds))}
 
     if type(loop).__module__.startswith("uringloop"):
         from uringloop import Scheduler

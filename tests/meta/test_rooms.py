@@ -8,7 +8,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "uringloop"
 
 # Rooms of tests/ whose files mirror no source file.
-OWN_ROOMS = {"meta", "stress", "regressions", "integrations", "tls"}
+OWN_ROOMS = {"meta", "models", "stress", "regressions", "integrations", "tls"}
 
 
 def name_of(path: Path) -> str:

@@ -323,6 +323,8 @@ def test_statistics_add_up(scheduler: Scheduler) -> None:
     assert (found["submitted"], found["done"], found["failed"]) == (34, 30, 3)
     assert found["queued"] == found["running"] == found["pending"] == 0
     assert len(found["contexts"]) == 3
+    for what in ("stolen", "wakes", "sleeps", "busy"):
+        assert found[what] == sum(one[what] for one in found["contexts"])
     assert all(0 <= one["busy"] <= 1.5 and one["sleeps"] >= 0 for one in found["contexts"])
     assert repr(scheduler) == "<Scheduler test running contexts=3 pending=0>"
 

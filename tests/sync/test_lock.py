@@ -50,7 +50,7 @@ def test_serves_tasks_in_order(loop: Any) -> None:
     loop.run_until_complete(main())
     assert order == list(range(100))
     assert lock.statistics() == {
-        "locked": False, "waiting": 0, "waits": 99, "grants": 99, "cancels": 0, "passes": 0,
+        "locked": False, "waiting": 0, "threads": 0, "waits": 99, "grants": 99, "cancels": 0, "passes": 0,
     }  # fmt: skip
 
 

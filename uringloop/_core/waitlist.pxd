@@ -47,6 +47,7 @@ cdef class Waitlist:
     cdef PyObject *head
     cdef PyObject *tail
     cdef readonly Py_ssize_t waiting
+    cdef readonly Py_ssize_t threads  # how many of them are plain threads
     cdef long waits                   # had to wait
     cdef long grants                  # waiters chosen
     cdef long cancels                 # waiters that left

@@ -333,6 +333,7 @@ cdef class Waitlist:
             (<Waiter> self.tail).next = <PyObject *> waiter
         self.tail = <PyObject *> waiter
         self.waiting += 1
+        self.threads += waiter._loop is None
         self.waits += 1
         return True
 
@@ -348,6 +349,7 @@ cdef class Waitlist:
             (<Waiter> waiter.next).ahead = waiter.ahead
         waiter.next = waiter.ahead = NULL
         self.waiting -= 1
+        self.threads -= waiter._loop is None
 
     cdef PyObject *pop(self) noexcept:
         """The first in line, granted; NULL: nobody waits. The caller delivers it once the guard is free."""
@@ -369,11 +371,11 @@ cdef class Waitlist:
         if state == WAITER_GRANTED:
             self.grants += self.waiting
         self.head = self.tail = NULL
-        self.waiting = 0
+        self.waiting = self.threads = 0
         return first
 
     cdef dict counts(self):
-        return {"waiting": self.waiting, "waits": self.waits, "grants": self.grants,
+        return {"waiting": self.waiting, "threads": self.threads, "waits": self.waits, "grants": self.grants,
                 "cancels": self.cancels, "passes": self.passes}
 
 

@@ -438,9 +438,11 @@ class Scheduler:
         return served
 
     def statistics(self) -> dict[str, Any]:
-        """{state, pending: jobs that are not done; connections: of servers; contexts: of each; and their sums}."""
+        """{state, pending: jobs that are not done; connections: of servers; contexts: of each; and their sums,
+        where `busy` is in cores}."""
         contexts = [context.statistics() for context in self.contexts]
         summed = ("submitted", "started", "stolen", "done", "failed", "cancelled", "queued", "running")
+        summed += ("wakes", "sleeps", "busy")
         return {
             "state": self._state,
             "pending": self._alive.count,
