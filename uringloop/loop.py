@@ -101,6 +101,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._listeners: dict[socket.socket, Listener] = {}
         self._datagram_room: Any = None
         self._ops_ring: Any = None
+        self._file_workers: Any = None
         self._unix_server_sockets: dict[socket.socket, int] = {}
         self._at_close: list[Callable[[], object]] = []  # of rooms this file does not know
         self._readers = Readers(self)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import uringloop
+from uringloop._core.workers import Workers
 
 pytestmark = pytest.mark.engines("epoll")
 
@@ -139,16 +140,26 @@ def test_the_engine_says_what_it_is(loop: Any) -> None:
     assert "<EpollEngine fd=" in repr(loop.engine) and "waiting" in repr(loop.engine)
 
 
-def test_a_loop_that_closes_waits_for_a_worker_that_is_slow(new_loop: Any, tmp_path: Path) -> None:
+def test_a_loop_that_closes_waits_for_a_worker_that_is_slow(
+    new_loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop, path = new_loop(), tmp_path / "fifo"
     os.mkfifo(path)
+    jobs: list[Any] = []
+    submit = Workers.submit
+
+    def noted(self: Workers, *args: Any) -> Any:
+        jobs.append(submit(self, *args))
+        return jobs[-1]
+
+    monkeypatch.setattr(Workers, "submit", noted)
 
     async def main() -> None:
         opening = asyncio.ensure_future(
             uringloop.open_file(path, "rb")
         )  # ends once somebody opens it for writing
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        while not jobs or not jobs[0].running():
+            await asyncio.sleep(0)
         opening.cancel()
 
     def let_it_end() -> None:

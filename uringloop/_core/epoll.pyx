@@ -4,10 +4,12 @@
 # of who waits for which descriptor.
 import os
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED
 from concurrent.futures import wait as wait_for
 
 from cpython.exc cimport PyErr_CheckSignals
+
+from uringloop._core.workers import Workers
 
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.engine cimport Engine
@@ -360,7 +362,7 @@ cdef class EpollEngine(Engine):
 
     cdef int start_blocking(self, Op op) except -1:
         if self.workers is None:
-            self.workers = ThreadPoolExecutor(thread_name_prefix="uringloop")
+            self.workers = Workers("uringloop")
         # A job is [op, result]. This thread takes the operation out of it: a worker, which drops jobs when it likes, must
         # not be the last to refer to what this thread made. On a free-threaded Python that is not freed until this
         # thread runs Python again, and it may sleep for the very memory that the operation holds.

@@ -40,6 +40,8 @@ cdef class FileOp(FutureOp):
     cdef OpOwner owner
     cdef bint fixed               # `keep` is a FixedBuffer: named by its number where the ring has it pinned
     cdef bint gives_back          # it must happen, whoever waits: never cancelled
+    cdef int own                  # duplicates of folders that the user may close meanwhile: as long as this
+    cdef int own_other
 
 
 cdef FileOp file_op(Loop loop, int opcode, int fd, uint64_t off, uint64_t addr, uint32_t length, uint32_t flags)

@@ -15,11 +15,13 @@ from uringloop._core.kernel cimport (
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, c_close, int64_t, io_uring_sqe, uint32_t, uint64_t, uintptr_t,
 )
 from uringloop._core.loop cimport Loop
-from uringloop._core.op cimport NEED_THREAD
+from uringloop._core.op cimport NEED_THREAD, OP_IDLE
 from uringloop._core.probe cimport offer
 
 cdef extern from "<fcntl.h>" nogil:
     uint64_t O_NOFOLLOW
+    int F_DUPFD_CLOEXEC
+    int c_fcntl "fcntl"(int fd, int command, int argument)
 
 
 cdef class OpOwner:
@@ -28,10 +30,28 @@ cdef class OpOwner:
         return 0
 
 
+cdef class Ending(OpOwner):
+    cdef object future
+
+    cdef int op_ended(self, FileOp op) except -1:
+        if not self.future.done():
+            self.future.set_result(None)
+        return 0
+
+
 cdef class FileOp(FutureOp):
+    def __cinit__(self):
+        self.own = self.own_other = -1
+
     def __dealloc__(self):
         if self.entry.opcode == IORING_OP_OPENAT2 and self.done and self.res >= 0:
             c_close(self.res)  # opened, and nobody took it
+        elif self.entry.opcode == IORING_OP_CLOSE and not self.done:
+            c_close(self.entry.fd)  # never submitted
+        if self.own >= 0:
+            c_close(self.own)
+        if self.own_other >= 0:
+            c_close(self.own_other)
 
     cdef object again(self):
         cdef int res = self.res
@@ -130,6 +150,23 @@ cdef FileOp write_op(Loop loop, int fd, object keep, const char *data, size_t le
     return op
 
 
+def when_ended(FileOp op):
+    """A future that is done once the kernel has ended it, whoever waits for it; None: it is not in the kernel."""
+    cdef Ending owner
+    if op.state == OP_IDLE:
+        return None
+    owner = Ending()
+    owner.future = op.loop.create_future()
+    op.owner = owner
+    return owner.future
+
+
+def surely(FileOp op):
+    """The same operation, which the kernel is not asked to end when its awaiter is cancelled."""
+    op.gives_back = True
+    return op
+
+
 # Operations by name, for Python. Each is a coroutine that returns the kernel's answer; with `names`, those of its
 # paths, it raises the OSError that the os module would, else it returns -errno.
 
@@ -137,10 +174,27 @@ cdef inline uint64_t _address(bytes path) noexcept:
     return <uint64_t> <uintptr_t> <const char *> path
 
 
+cdef inline int _own(int dir) noexcept:
+    """A duplicate, or -1. Cancelled, the operation may begin after its user has closed the folder, and another file
+    has the number. Only of folders: of a file, closing one more descriptor asks a filesystem's server."""
+    return c_fcntl(dir, F_DUPFD_CLOEXEC, 0) if dir >= 0 else -1
+
+
 cdef FileOp _path_op(Loop loop, int opcode, int dir, bytes path, uint64_t off, uint32_t length, uint32_t flags, names):
-    cdef FileOp op = file_op(loop, opcode, dir, off, _address(path), length, flags)
+    cdef int own = _own(dir) if path else -1
+    cdef FileOp op = file_op(loop, opcode, own if own >= 0 else dir, off, _address(path), length, flags)
+    op.own = own
     op.keep = path
     op.names = names
+    return op
+
+
+cdef FileOp _two_path_op(Loop loop, int opcode, int dir, bytes path, int other_dir, bytes other, uint32_t flags, names):
+    cdef int own = _own(other_dir)
+    cdef FileOp op = _path_op(loop, opcode, dir, path, _address(other),
+                              <uint32_t> (own if own >= 0 else other_dir), flags, names)
+    op.own_other = own
+    op.keep_other = other
     return op
 
 
@@ -178,15 +232,11 @@ def unlinkat(Loop loop, int dir, bytes path, uint32_t flags, names):
 
 
 def renameat(Loop loop, int dir, bytes path, int other_dir, bytes other, uint32_t flags, names):
-    cdef FileOp op = _path_op(loop, IORING_OP_RENAMEAT, dir, path, _address(other), <uint32_t> other_dir, flags, names)
-    op.keep_other = other
-    return op
+    return _two_path_op(loop, IORING_OP_RENAMEAT, dir, path, other_dir, other, flags, names)
 
 
 def linkat(Loop loop, int dir, bytes path, int other_dir, bytes other, uint32_t flags, names):
-    cdef FileOp op = _path_op(loop, IORING_OP_LINKAT, dir, path, _address(other), <uint32_t> other_dir, flags, names)
-    op.keep_other = other
-    return op
+    return _two_path_op(loop, IORING_OP_LINKAT, dir, path, other_dir, other, flags, names)
 
 
 def symlinkat(Loop loop, bytes target, int dir, bytes path, names):

@@ -60,7 +60,7 @@ class RingFile(AsyncBase):
     """One of ours. What io has as plain methods, aiofiles has as coroutines."""
 
     _detached = False
-    _at_close: Callable[[], Any] | None = None
+    _at_close: Callable[[], Awaitable[Any]] | None = None
 
     async def readable(self) -> bool:
         return self._open().readable()  # type: ignore[no-any-return]
@@ -92,7 +92,7 @@ class RingFile(AsyncBase):
         await self._file.close()
         done, self._at_close = self._at_close, None
         if done is not None:
-            await asyncio.get_running_loop().run_in_executor(None, done)
+            await done()
 
     def detach(self) -> Any:
         """What io's method of that name returns: the next layer, which is a blocking one."""
@@ -112,8 +112,12 @@ class ThreadFile(AsyncBase):
     """A file object of somebody else's, its methods called in an executor; found when used, if `find` is
     given."""
 
-    def __init__(self, file: Any, find: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, file: Any, find: Callable[[], Any] | None = None, *, loop: Any = None, executor: Any = None
+    ) -> None:
         self._find = find
+        self._given_loop = loop
+        self._executor = executor
         super().__init__(file)
 
     @property
@@ -127,8 +131,8 @@ class ThreadFile(AsyncBase):
 
 def _delegated(name: str) -> Callable[..., Awaitable[Any]]:
     async def method(self: ThreadFile, *args: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, getattr(self._file, name), *args)
+        loop = self._given_loop or asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, getattr(self._file, name), *args)
 
     method.__name__ = name
     return method

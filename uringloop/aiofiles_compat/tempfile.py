@@ -3,7 +3,6 @@ ours."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 
 from uringloop.aiofiles_compat.base import AiofilesContextManager, RingFile, ThreadFile
 from uringloop.files import open_file
+from uringloop.files.threads import in_thread
 
 __all__ = ["NamedTemporaryFile", "SpooledTemporaryFile", "TemporaryDirectory", "TemporaryFile"]
 
@@ -37,7 +37,9 @@ class _Context(AiofilesContextManager):
         file, self._obj = self._obj, None
         await file.close()
         if isinstance(file, _NamedFile):
-            await _in_executor(file._named.__exit__, None, None, None)  # the end of delete_on_close=False
+            await _in_executor(
+                None, file._named.__exit__, None, None, None
+            )  # the end of delete_on_close=False
 
 
 class _Directory(AiofilesContextManager):
@@ -53,23 +55,35 @@ class _Directory(AiofilesContextManager):
         await directory.cleanup()
 
 
-async def _in_executor(function: Any, *args: Any, **kwargs: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(None, partial(function, *args, **kwargs))
+async def _in_executor(executor: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    return await in_thread(partial(function, *args, **kwargs), lost=_given_back, executor=executor)
+
+
+def _given_back(made: Any) -> None:
+    """Nobody waits for it any more."""
+    if isinstance(made, tempfile.TemporaryDirectory):
+        made.cleanup()
+    elif made is not None:
+        made.close()
 
 
 async def _temporary(
-    make: Any, mode: str, buffering: int, encoding: Any, newline: Any, **options: Any
+    make: Any, mode: str, buffering: int, encoding: Any, newline: Any, executor: Any, **options: Any
 ) -> Any:
-    made = await _in_executor(make, mode="w+b", buffering=0, **options)
+    made = await _in_executor(executor, make, mode="w+b", buffering=0, **options)
     # Of our own, so that each can be closed without the other: deleting is the other's business.
-    opened = await open_file(
-        os.dup(made.fileno()), mode.replace("x", "w"), buffering, encoding, None, newline
-    )
+    own = os.dup(made.fileno())
+    try:
+        opened = await open_file(own, mode.replace("x", "w"), buffering, encoding, None, newline)
+    except BaseException:
+        os.close(own)
+        made.close()
+        raise
     named = make is tempfile.NamedTemporaryFile
     file = _NamedFile(opened) if named else RingFile(opened)
     if isinstance(file, _NamedFile):
         file._named = made
-    file._at_close = made.close
+    file._at_close = partial(_in_executor, executor, made.close)
     return file
 
 
@@ -89,7 +103,9 @@ def NamedTemporaryFile(
     options: dict[str, Any] = {"suffix": suffix, "prefix": prefix, "dir": dir, "delete": delete}
     if not delete_on_close:
         options["delete_on_close"] = False  # Python 3.12 has it
-    return _Context(_temporary(tempfile.NamedTemporaryFile, mode, buffering, encoding, newline, **options))
+    return _Context(
+        _temporary(tempfile.NamedTemporaryFile, mode, buffering, encoding, newline, executor, **options)
+    )
 
 
 def TemporaryFile(
@@ -105,7 +121,15 @@ def TemporaryFile(
 ) -> AiofilesContextManager:
     return _Context(
         _temporary(
-            tempfile.TemporaryFile, mode, buffering, encoding, newline, suffix=suffix, prefix=prefix, dir=dir
+            tempfile.TemporaryFile,
+            mode,
+            buffering,
+            encoding,
+            newline,
+            executor,
+            suffix=suffix,
+            prefix=prefix,
+            dir=dir,
         )
     )
 
@@ -123,19 +147,19 @@ def SpooledTemporaryFile(
     executor: Any = None,
 ) -> AiofilesContextManager:
     async def make() -> ThreadFile:
-        return ThreadFile(
-            await _in_executor(
-                tempfile.SpooledTemporaryFile,
-                max_size,
-                mode,
-                buffering,
-                encoding,
-                newline,
-                suffix,
-                prefix,
-                dir,
-            )
+        made = await _in_executor(
+            executor,
+            tempfile.SpooledTemporaryFile,
+            max_size,
+            mode,
+            buffering,
+            encoding,
+            newline,
+            suffix,
+            prefix,
+            dir,
         )
+        return ThreadFile(made, loop=loop, executor=executor)
 
     return _Context(make())
 
@@ -148,6 +172,7 @@ def TemporaryDirectory(
     executor: Any = None,
 ) -> AiofilesContextManager:
     async def make() -> ThreadFile:
-        return ThreadFile(await _in_executor(tempfile.TemporaryDirectory, suffix, prefix, dir))
+        made = await _in_executor(executor, tempfile.TemporaryDirectory, suffix, prefix, dir)
+        return ThreadFile(made, loop=loop, executor=executor)
 
     return _Directory(make())

@@ -47,7 +47,7 @@ def wrap(file: Any, *, loop: Any = None, executor: Any = None) -> ThreadFile:
     """A file object that is open already, its methods called in an executor."""
     if not isinstance(file, (io.TextIOBase, io.BufferedIOBase, io.FileIO)):
         raise TypeError(f"Unsupported io type: {file}.")
-    return ThreadFile(file)
+    return ThreadFile(file, loop=loop, executor=executor)
 
 
 stdin = ThreadFile(None, lambda: sys.stdin)

@@ -24,6 +24,7 @@ from uringloop.files.call cimport PENDING, Call, make_call
 from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
 from uringloop.files.descriptor cimport Descriptor
 from uringloop.files.positional cimport Positional
+from uringloop.files.threads import in_thread
 from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT
 from uringloop.inspect.made import where_made
 
@@ -211,11 +212,11 @@ cdef class ByteFile(Positional):
         if kind == CALL_TRUNCATE:
             return await self._wait_truncate(first)
         if kind == CALL_FSYNC or kind == CALL_FDATASYNC:
-            await fsync(self.loop, self.descriptor.fd, kind == CALL_FDATASYNC, ())
+            await self._operate(fsync(self.loop, self.descriptor.fd, kind == CALL_FDATASYNC, ()), CURRENT_NOTHING)
         if kind == CALL_ALLOCATE:
-            await fallocate(self.loop, self.descriptor.fd, 0, first, second, ())
+            await self._operate(fallocate(self.loop, self.descriptor.fd, 0, first, second, ()), CURRENT_NOTHING)
         if kind == CALL_ADVISE:
-            await fadvise(self.loop, self.descriptor.fd, 0, 0, first, ())
+            await self._operate(fadvise(self.loop, self.descriptor.fd, 0, 0, first, ()), CURRENT_NOTHING)
         return None
 
     # Reading
@@ -272,7 +273,7 @@ cdef class ByteFile(Positional):
             if size >= 0:
                 return size
         found = stat_buffer()
-        await statx_into(self.loop, self.descriptor.fd, b"", 0x1000, found, (self.name,))
+        await self._operate(statx_into(self.loop, self.descriptor.fd, b"", 0x1000, found, (self.name,)), CURRENT_NOTHING)
         return stat_result(found).st_size
 
     async def _wait_once(self, Py_ssize_t size):
@@ -397,7 +398,7 @@ cdef class ByteFile(Positional):
             return self.seek_now(offset, whence)
         if whence == 2:
             return self.move_to(offset + await self._size())
-        target = await self.loop.run_in_executor(None, os.lseek, self.descriptor.fd, offset, whence)
+        target = await in_thread(os.lseek, offset, whence, fds=(self.descriptor.fd,))
         return self.move_to(target)
 
     async def _wait_truncate(self, size):
@@ -409,9 +410,9 @@ cdef class ByteFile(Positional):
             raise OSError(EINVAL, os.strerror(EINVAL))
         self.drop_ahead()
         if offers_ftruncate(self.loop):
-            await ftruncate(self.loop, self.descriptor.fd, size, ())
+            await self._operate(ftruncate(self.loop, self.descriptor.fd, size, ()), CURRENT_NOTHING)
         else:
-            await self.loop.run_in_executor(None, os.ftruncate, self.descriptor.fd, size)
+            await in_thread(os.ftruncate, size, fds=(self.descriptor.fd,))
         return size
 
     # The end
@@ -429,9 +430,28 @@ cdef class ByteFile(Positional):
 
     async def _wait_close(self):
         # A task of its own: nobody's cancelling leaves the file half closed.
-        if self.closing is None:
-            self.closing = self.loop.create_task(self._in_turn(CALL_CLOSE, None, None))
-        await asyncio.shield(self.closing)
+        interrupted = None
+        while True:
+            if self.closing is None or self.closing.cancelled():
+                self.closing = self.loop.create_task(self._close_surely())
+            try:
+                await asyncio.shield(self.closing)
+                break
+            except asyncio.CancelledError as error:
+                if self.is_closed or not self.closing.cancelled():
+                    raise
+                interrupted = error  # and that task before it began: asyncio.run cancels every one at its end
+        if interrupted is not None:
+            raise interrupted
+
+    async def _close_surely(self):
+        # asyncio.run cancels every task at its end, this one too.
+        while True:
+            try:
+                return await self._in_turn(CALL_CLOSE, None, None)
+            except asyncio.CancelledError:
+                if self.is_closed:
+                    raise
 
     async def _finish(self):
         """Write what is left, and close whatever comes of that; never while the kernel is at work on the file."""
@@ -442,7 +462,8 @@ cdef class ByteFile(Positional):
                 await self._wait_flush()
             except asyncio.CancelledError:
                 await self._until_free()
-                await self._wait_flush()
+                if not self.descriptor.stream:  # whose other end may never read
+                    await self._wait_flush()
                 raise
         finally:
             await self._until_free()

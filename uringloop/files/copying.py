@@ -1,4 +1,4 @@
-"""copyfile: the content of a file into another, by copy_file_range in an executor, piece by piece, so that
+"""copyfile: the content of a file into another, by copy_file_range in a worker thread, piece by piece, so that
 a long copy can be cancelled and on some filesystems copies nothing at all."""
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ import os
 import shutil
 import stat
 
-from uringloop.files.loops import running_loop
 from uringloop.files.opening import open_file
 from uringloop.files.paths import Path
+from uringloop.files.threads import in_thread
 
 PIECE = 64 << 20
 # What says that the two filesystems cannot do it, not that something is wrong.
@@ -19,35 +19,43 @@ UNABLE = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF
 
 async def copyfile(src: Path, dst: Path, *, follow_symlinks: bool = True) -> Path:
     """As shutil.copyfile: content only."""
-    loop = running_loop()
-    if not follow_symlinks and await loop.run_in_executor(None, os.path.islink, src):
-        await loop.run_in_executor(None, lambda: os.symlink(os.readlink(os.fspath(src)), dst))
+    if await in_thread(_looked_at, src, dst, follow_symlinks):
         return dst
-    async with open_file(src, "rb", 0) as source:
-        found = os.fstat(source.fileno())
-        if not stat.S_ISREG(found.st_mode) and stat.S_ISFIFO(found.st_mode):
-            raise shutil.SpecialFileError(f"`{os.fsdecode(src)}` is a named pipe")
-        # Not truncated by opening it: it might be the source.
-        async with open_file(dst, "ab", 0) as target:
-            if os.path.samestat(found, os.fstat(target.fileno())):
-                raise shutil.SameFileError(f"{src!r} and {dst!r} are the same file")
-        async with open_file(dst, "wb", 0) as target:
-            if not await _by_kernel(source.fileno(), target.fileno()):
-                while data := await source.read(1 << 20):
-                    await target.write(data)
+    async with open_file(src, "rb", 0) as source, open_file(dst, "wb", 0) as target:
+        if not await _by_kernel(source.fileno(), target.fileno()):
+            while data := await source.read(1 << 20):
+                await target.write(data)
     return dst
+
+
+def _looked_at(src: Path, dst: Path, follow_symlinks: bool) -> bool:
+    """In a worker: shutil's own checks, and whether that was all, as the source is a link and so is its copy."""
+    both = (src, dst)
+    found = [_stat(path) for path in both]
+    if found[0] is not None and found[1] is not None and os.path.samestat(found[0], found[1]):
+        raise shutil.SameFileError(f"{src!r} and {dst!r} are the same file")
+    for path, one in zip(both, found, strict=True):
+        if one is not None and stat.S_ISFIFO(one.st_mode):
+            raise shutil.SpecialFileError(f"`{os.fsdecode(path)}` is a named pipe")
+    if follow_symlinks or not os.path.islink(src):
+        return False
+    os.symlink(os.readlink(os.fspath(src)), dst)
+    return True
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None  # opening it will say so
 
 
 async def _by_kernel(source: int, target: int) -> bool:
     """Whether anything was copied, and then all of it: what says it has no bytes may be one of /proc."""
-    loop = running_loop()
     offset = 0
     while True:
         try:
-            done = await loop.run_in_executor(
-                None,
-                lambda at=offset: os.copy_file_range(source, target, PIECE, at, at),  # type: ignore[misc]
-            )
+            done = await in_thread(_piece, offset, fds=(source, target))
         except OSError as error:
             if offset == 0 and error.errno in UNABLE:
                 return False
@@ -55,3 +63,7 @@ async def _by_kernel(source: int, target: int) -> bool:
         if not done:
             return offset > 0
         offset += done
+
+
+def _piece(source: int, target: int, offset: int) -> int:
+    return os.copy_file_range(source, target, PIECE, offset, offset)

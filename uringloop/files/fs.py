@@ -1,4 +1,4 @@
-"""fs: operations on paths. On the ring where it has them, else in an executor; docs/files.md says which is
+"""fs: operations on paths. On the ring where it has them, else in a worker thread; docs/files.md says which is
 which.
 
 Each takes what its namesake in `os`, `shutil` or `pathlib` takes, and raises what that raises. None blocks
@@ -11,9 +11,7 @@ import errno
 import os
 import shutil
 import stat as stat_module
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from uringloop._core.file_op import (
@@ -35,6 +33,8 @@ from uringloop.files.copying import copyfile
 from uringloop.files.loops import running_loop
 from uringloop.files.mounts import filesystem_kind
 from uringloop.files.paths import Path, encoded, folder
+from uringloop.files.sequence import run_apart, to_the_end
+from uringloop.files.threads import on_path
 from uringloop.files.walking import listdir, scandir, walk
 from uringloop.files.whole import atomic_write, read_bytes, read_text, write_bytes, write_text
 
@@ -74,10 +74,6 @@ __all__ = [
     "write_bytes",
     "write_text",
 ]
-
-
-async def in_executor(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return await running_loop().run_in_executor(None, partial(function, *args, **kwargs))
 
 
 # Looking
@@ -125,11 +121,11 @@ async def is_dir(path: Path | int) -> bool:
 
 
 async def access(path: Path, mode: int, **options: Any) -> bool:
-    return bool(await in_executor(os.access, path, mode, **options))
+    return bool(await on_path(os.access, path, mode, **options))
 
 
 async def readlink(path: Path, *, dir_fd: int | None = None) -> Any:
-    return await in_executor(os.readlink, path, dir_fd=dir_fd)
+    return await on_path(os.readlink, path, dir_fd=dir_fd)
 
 
 # Making and removing
@@ -168,7 +164,7 @@ async def rmdir(path: Path, *, dir_fd: int | None = None) -> None:
 
 
 async def rmtree(path: Path, ignore_errors: bool = False, **options: Any) -> None:
-    await in_executor(shutil.rmtree, path, ignore_errors, **options)
+    await on_path(shutil.rmtree, path, ignore_errors, **options)
 
 
 # Names
@@ -216,20 +212,35 @@ async def truncate(path: Path | int, length: int) -> None:
             errno.EINVAL, os.strerror(errno.EINVAL), path if isinstance(path, int) else os.fspath(path)
         )
     if not offers_ftruncate(loop):
-        await in_executor(os.truncate, path, length)
-    elif isinstance(path, int):
-        await ftruncate(loop, path, length, ())
+        await on_path(os.truncate, path, length)
     else:
-        fd = await openat2(loop, folder(None), encoded(path), os.O_WRONLY | os.O_CLOEXEC, 0, 0, True, (path,))
-        try:
-            await ftruncate(loop, fd, length, (path,))
-        finally:
-            await close(loop, fd)
+        await run_apart(_truncate(path, length))
+
+
+async def _truncate(path: Path | int, length: int) -> None:
+    loop = running_loop()
+    names: tuple[Path, ...] = () if isinstance(path, int) else (path,)
+    fd = os.dup(path) if isinstance(path, int) else await _opened_for_truncating(path)
+    try:
+        await to_the_end(ftruncate(loop, fd, length, names))
+    finally:
+        await close(loop, fd)
+
+
+async def _opened_for_truncating(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo's other end is not waited for
+    try:
+        fd: int = await openat2(running_loop(), folder(None), encoded(path), flags, 0, 0, True, (path,))
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), os.fspath(path)) from None  # as truncate(2)
+    return fd
 
 
 async def utime(path: Path | int, times: tuple[float, float] | None = None, **options: Any) -> None:
-    await in_executor(os.utime, path, times, **options)
+    await on_path(os.utime, path, times, **options)
 
 
 async def chmod(path: Path | int, mode: int, **options: Any) -> None:
-    await in_executor(os.chmod, path, mode, **options)
+    await on_path(os.chmod, path, mode, **options)

@@ -18,6 +18,7 @@ from uringloop.files.descriptor import Descriptor, open_known
 from uringloop.files.loops import running_loop
 from uringloop.files.paths import encoded, folder
 from uringloop.files.text_file import TextFile
+from uringloop.files.threads import in_thread
 from uringloop.inspect.made import stack_here
 
 if TYPE_CHECKING:
@@ -239,10 +240,7 @@ async def open_order(order: Order) -> Any:
     loop = running_loop()
     file, asked, how = order.file, order.asked, order.how
     if order.opener is not None:
-        fd = await loop.run_in_executor(None, order.opener, file, how)
-        if fd < 0:
-            raise ValueError(f"opener returned {fd}")
-        os.set_inheritable(fd, False)
+        fd = await in_thread(opened_by, order.opener, file, how, lost=os.close)
     elif isinstance(file, int):
         fd = file
     else:
@@ -258,6 +256,15 @@ async def open_order(order: Order) -> Any:
     if descriptor.seekable and asked.appending:
         await opened.seek(0, os.SEEK_END)
     return opened if order.text is None else TextFile(opened, order.mode, *order.text)
+
+
+def opened_by(opener: Callable[[Any, int], int], file: Any, flags: int) -> int:
+    """In a worker."""
+    fd = opener(file, flags)
+    if fd < 0:
+        raise ValueError(f"opener returned {fd}")
+    os.set_inheritable(fd, False)
+    return fd
 
 
 def described(loop: Any, fd: int, order: Order) -> Descriptor:

@@ -56,6 +56,9 @@ cdef class Transfers(Buffered):
         self.current_kind = kind
         try:
             res = await op
+        except OSError:
+            self.current = None  # its result
+            raise
         except BaseException:
             if op.state == OP_IDLE and not op.done:
                 self.current = None  # never submitted

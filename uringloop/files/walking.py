@@ -1,22 +1,58 @@
-"""Folders and what is in them: listdir, scandir, walk. The ring has no operation that lists, so an executor
+"""Folders and what is in them: listdir, scandir, walk. The ring has no operation that lists, so a worker thread
 does."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from itertools import islice
 from types import TracebackType
 from typing import Any
 
-from uringloop.files.loops import running_loop
 from uringloop.files.paths import Path
+from uringloop.files.threads import in_thread, on_path
 
-BATCH = 256  # entries a hop to the executor
+BATCH = 256  # entries a hop to a worker
 
 
 async def listdir(path: Path | int | None = ".") -> list[Any]:
-    return await running_loop().run_in_executor(None, os.listdir, path)
+    return await on_path(os.listdir, path)  # type: ignore[no-any-return]
+
+
+class Listing:
+    """What a worker reads of a folder. Its iterator is no two threads' at once: whoever finds it in use leaves the
+    closing to the other."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._entries: Any = None
+        self._closed = False
+
+    def begin(self, path: Path | int | None) -> None:
+        with self._guard:
+            if not self._closed:
+                self._entries = os.scandir(path)
+        self._close_if_told()
+
+    def more(self) -> list[os.DirEntry[Any]]:
+        with self._guard:
+            batch = [] if self._closed else list(islice(self._entries, BATCH))
+        self._close_if_told()
+        return batch
+
+    def close(self) -> None:
+        self._closed = True
+        self._close_if_told()
+
+    def _close_if_told(self) -> None:
+        while self._closed and self._entries is not None and self._guard.acquire(blocking=False):
+            try:
+                if self._entries is not None:
+                    self._entries.close()
+                    self._entries = None
+            finally:
+                self._guard.release()
 
 
 class Scan:
@@ -24,13 +60,19 @@ class Scan:
 
     def __init__(self, path: Path | int | None) -> None:
         self._path = path
-        self._entries: Any = None
+        self._listing: Listing | None = None
         self._batch: list[os.DirEntry[Any]] = []
         self._closed = False
 
     async def __aenter__(self) -> Scan:
-        if self._entries is None and not self._closed:
-            self._entries = await running_loop().run_in_executor(None, os.scandir, self._path)
+        if self._listing is None and not self._closed:
+            listing = Listing()
+            try:
+                await on_path(listing.begin, self._path)
+            except BaseException:
+                listing.close()
+                raise
+            self._listing = listing
         return self
 
     async def __aexit__(
@@ -44,9 +86,9 @@ class Scan:
     async def __anext__(self) -> os.DirEntry[Any]:
         if not self._batch:
             await self.__aenter__()
-            if self._closed:
+            if self._closed or self._listing is None:
                 raise StopAsyncIteration
-            batch = await running_loop().run_in_executor(None, lambda: list(islice(self._entries, BATCH)))
+            batch = await in_thread(self._listing.more)
             if not batch:
                 self.close()
                 raise StopAsyncIteration
@@ -56,9 +98,8 @@ class Scan:
     def close(self) -> None:
         self._closed = True
         self._batch = []
-        if self._entries is not None:
-            self._entries.close()
-            self._entries = None
+        if self._listing is not None:
+            self._listing.close()
 
 
 def scandir(path: Path | int | None = ".") -> Scan:
@@ -89,10 +130,10 @@ async def walk(
     onerror: Callable[[OSError], object] | None = None,
     followlinks: bool = False,
 ) -> AsyncIterator[tuple[Any, list[Any], list[Any]]]:
-    """As os.walk, one hop to an executor a folder."""
+    """As os.walk, one hop to a worker a folder."""
     top = os.fspath(top)
     try:
-        folders, others, into = await running_loop().run_in_executor(None, _list, top, followlinks)
+        folders, others, into = await in_thread(_list, top, followlinks)
     except OSError as error:
         if onerror is not None:
             onerror(error)
@@ -100,11 +141,10 @@ async def walk(
     if topdown:
         yield top, folders, others
         # The caller may have taken some out, or put others in.
-        loop = running_loop()
         into = [
             name
             for name in folders
-            if followlinks or not await loop.run_in_executor(None, os.path.islink, os.path.join(top, name))
+            if followlinks or not await in_thread(os.path.islink, os.path.join(top, name))
         ]
     for name in into:
         async for found in walk(os.path.join(top, name), topdown, onerror, followlinks):

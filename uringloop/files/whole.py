@@ -6,10 +6,14 @@ import os
 import secrets
 from typing import Any
 
-from uringloop._core.file_op import close, fsync, openat2, renameat, unlinkat
+from uringloop._core.file_op import close, fsync, openat2, renameat, surely, unlinkat
 from uringloop.files.loops import running_loop
 from uringloop.files.opening import open_file
-from uringloop.files.paths import Path, encoded, folder
+from uringloop.files.paths import AT_FDCWD, Path, encoded
+from uringloop.files.sequence import run_apart, to_the_end
+
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 async def read_bytes(path: Path) -> bytes:
@@ -52,33 +56,29 @@ async def atomic_write(
 ) -> None:
     """Replace the file by one with this content: whoever opens it finds all of the old or all of the new,
     also after a crash, unless `sync` is false. A str is encoded, UTF-8 unless said otherwise."""
-    loop = running_loop()
     if isinstance(data, str):
         data = data.encode(encoding or "utf-8")
-    name = os.fsencode(path)
+    await run_apart(_replace(path, data, permissions, sync))
+
+
+async def _replace(path: Path, data: Any, permissions: int, sync: bool) -> None:
+    loop = running_loop()
+    name = encoded(path)
     beside, last = os.path.split(name)
     temporary = os.path.join(beside, b".%s.%s" % (last[:200], secrets.token_hex(8).encode()))
     try:
-        async with open_file(temporary, "xb", 0, permissions=permissions) as file:
+        fd = await to_the_end(openat2(loop, AT_FDCWD, temporary, NEW, permissions, 0, True, (temporary,)))
+        async with open_file(fd, "wb", 0) as file:
             await file.write(data)
             if sync:
                 await file.fsync()
-        await renameat(loop, folder(None), temporary, folder(None), encoded(path), 0, (temporary, path))
+        await to_the_end(renameat(loop, AT_FDCWD, temporary, AT_FDCWD, name, 0, (temporary, path)))
     except BaseException:
-        await unlinkat(loop, folder(None), temporary, 0, None)
+        await to_the_end(surely(unlinkat(loop, AT_FDCWD, temporary, 0, None)))
         raise
     if sync:
-        fd = await openat2(
-            loop,
-            folder(None),
-            beside or b".",
-            os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC,
-            0,
-            0,
-            True,
-            (path,),
-        )
+        fd = await openat2(loop, AT_FDCWD, beside or b".", FOLDER, 0, 0, True, (path,))
         try:
-            await fsync(loop, fd, False, (path,))
+            await to_the_end(fsync(loop, fd, False, (path,)))
         finally:
             await close(loop, fd)
