@@ -153,8 +153,11 @@ cdef class BufferPool:
         self._offer(number)
 
     cdef Py_ssize_t bulk_share(self) noexcept:
-        """The most that a receiver without a buffer of ours takes at once. Larger pieces cost less, and where they are not
-        consumed at once more memory."""
+        """The most that a receiver without a buffer of ours takes at once. Of several, larger pieces cost less, and where
+        they are not consumed at once more memory. One alone had better stay close behind its sender: what that has just
+        written is in the caches still."""
+        if self.bulk <= 1:
+            return LEAST_BULK
         return min(max(<Py_ssize_t> BULK_ROOM // max(self.bulk, 1), <Py_ssize_t> LEAST_BULK), <Py_ssize_t> MOST_BULK)
 
     cdef void close(self) noexcept:

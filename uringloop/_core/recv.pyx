@@ -199,7 +199,7 @@ cdef class RecvOp(Op):
         cdef int available = 0
         self.readable = False
         ioctl(self.fd, FIONREAD, &available)
-        left = min(max(available, SMALL), MOST_A_TURN)
+        left = min(max(available, SMALL), MOST_A_TURN if self.pool.bulk > 1 else self.pool.bulk_share())
         for _ in range(TAKES_A_TURN):
             if not transport.wants_data():
                 self.readable = True
