@@ -165,11 +165,11 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._readers.add(fd, True, callback, args)
 
     def remove_reader(self, fd: Any) -> bool:
-        self._ensure_fd_no_transport(self._readers.find(fd))
+        self._ensure_fd_no_transport(self._readers.find(fd), fd)
         return self._remove_reader(fd)
 
     def remove_writer(self, fd: Any) -> bool:
-        self._ensure_fd_no_transport(self._readers.find(fd))
+        self._ensure_fd_no_transport(self._readers.find(fd), fd)
         return self._remove_writer(fd)
 
     def _remove_reader(self, fd: Any) -> bool:
@@ -234,10 +234,11 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     create_unix_connection = unix_sockets.create_unix_connection
     create_unix_server = unix_sockets.create_unix_server
 
-    def _ensure_fd_no_transport(self, fd: Any) -> None:
+    def _ensure_fd_no_transport(self, fd: Any, given: Any = None) -> None:
         transport = self._transports.get(descriptor(fd))
         if transport is not None and not transport.is_closing():
-            raise RuntimeError(f"File descriptor {fd!r} is used by transport {transport!r}")
+            shown = fd if given is None else given
+            raise RuntimeError(f"File descriptor {shown!r} is used by transport {transport!r}")
 
     # Names
 

@@ -87,3 +87,21 @@ uringloop.run(main())
 
 async def _nothing() -> None:
     pass
+
+
+def test_an_interrupt_is_no_answer(loop: Any) -> None:
+    """What leaves the loop: it is asked again when the loop runs again."""
+    process = subprocess.Popen([sys.executable, "-Sc", ""])
+    told = []
+
+    def exited() -> bool:
+        told.append(process.pid)
+        if len(told) == 1:
+            raise KeyboardInterrupt
+        loop.stop()
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        wait_for(loop, process, exited)
+    loop.run_forever()
+    assert len(told) == 2 and process.wait() == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.streams import connect, receive, turns
+from tests.streams import BufferedRecorder, connect, receive, turns
 from tests.tls import peers
 
 
@@ -175,4 +175,58 @@ def test_a_fraction_over_the_mark_is_not_over_it(loop: asyncio.AbstractEventLoop
             transport.abort()
             await protocol.lost
 
+    loop.run_until_complete(main())
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize(
+    ("given", "message", "error"),
+    [
+        (
+            b"constant",
+            "Fatal read error on socket transport",
+            "TypeError('recv_into() argument 1 must be read-wr",
+        ),
+        (
+            "text",
+            "Fatal read error on socket transport",
+            "TypeError('recv_into() argument 1 must be read-write by",
+        ),
+        (
+            None,
+            "Fatal error: protocol.get_buffer() call failed.",
+            "TypeError(\"object of type 'NoneType' has no len()",
+        ),
+        (
+            bytearray(),
+            "Fatal error: protocol.get_buffer() call failed.",
+            "RuntimeError('get_buffer() returned an empty",
+        ),
+        (
+            b"",
+            "Fatal error: protocol.get_buffer() call failed.",
+            "RuntimeError('get_buffer() returned an empty buff",
+        ),
+    ],
+)
+def test_what_is_no_room_to_receive_into_ends_the_connection(
+    loop: asyncio.AbstractEventLoop, given: Any, message: str, error: str
+) -> None:
+    class Offering(BufferedRecorder):
+        def get_buffer(self, sizehint: int) -> Any:
+            return given
+
+    async def main() -> None:
+        protocol, peer = await connect(Offering)
+        with peer:
+            peer.send(b"data")
+            lost = await protocol.lost
+            assert repr(lost).startswith(error)
+            (report,) = reports
+            assert report["message"] == message and report["exception"] is lost
+            assert protocol.calls == ["made", "lost"]
+        reports.clear()
+
+    reports: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, report: reports.append(report))
     loop.run_until_complete(main())

@@ -232,6 +232,24 @@ def test_tls_goes_on(loop: Any, where: str, family: str) -> None:
     assert run_through(loop, main()) == 1
 
 
+def test_what_was_written_over_tls_before_the_interrupt_is_sent(loop: Any) -> None:
+    """Also where reading was paused, so that nothing more is delivered."""
+
+    class Answering(Interrupting):
+        def data_received(self, data: bytes) -> None:
+            self.transport.write(b"answer to " + data)
+            self.transport.pause_reading()
+            super().data_received(data)
+
+    async def main() -> None:
+        protocol, peer = await peers.connect(interrupted_in(Answering, "data_received"))
+        await peer.send(b"question")
+        assert await peer.receive(18) == b"answer to question"
+        await peers.leave(protocol, peer)
+
+    assert run_through(loop, main()) == 1
+
+
 class Endpoint(asyncio.DatagramProtocol):
     """Is interrupted in each of its callbacks that is named in `where`."""
 

@@ -72,6 +72,7 @@ cdef class ChildOp(Op):
         try:
             ended = self.exited()
         except (SystemExit, KeyboardInterrupt):
+            self.start()  # asked again when the loop runs again
             raise
         except BaseException as error:
             loop.call_exception_handler({"message": f"Exception in telling of the end of process {self.pid}",

@@ -1,19 +1,8 @@
-from cpython.object cimport PyObject
-
 from uringloop._core.kernel cimport sockaddr_storage, socklen_t, uint32_t
 from uringloop._core.op cimport Op
+from uringloop._core.peers cimport Peers
 from uringloop._core.receive_room cimport NAME, Batch, ReceiveRoom
 from uringloop._core.transport cimport Transport
-
-cdef enum:
-    PEERS = 128           # addresses remembered by each transport
-
-
-cdef struct Peer:
-    char name[NAME]
-    socklen_t length
-    PyObject *address     # owned
-
 
 cdef class DatagramPoll(Op):
     cdef DatagramTransport transport    # None once closed
@@ -36,14 +25,17 @@ cdef class DatagramTransport(Transport):
     cdef int outgoing_count
     cdef object waiting                 # (data, address), once a send would block
     cdef Py_ssize_t waiting_bytes
-    cdef Peer *peers                    # made at the first datagram
+    cdef Peers peers                    # made at the first datagram
+    cdef readonly bint _paused          # pause_reading() was called
+    cdef tuple held                     # (data, addresses) that had been received by then
 
     cdef int readable(self) except -1
     cdef int writable(self) except -1
+    cdef int read_on(self) except -1
+    cdef int hold(self, list data, list addresses) except -1
     cdef int receive_batch(self, list data, list addresses) except -1
     cdef int receive_one(self, list data, list addresses) except -1
     cdef int deliver(self, list data, list addresses) except -1
-    cdef object address_of(self, const char *name, socklen_t length)
     cdef int name_of(self, object address, sockaddr_storage *raw, socklen_t *length) except -1
     cdef int send_now(self, bytes data, object address) except -1
     cdef bint try_send(self, bytes data, object address) except -1

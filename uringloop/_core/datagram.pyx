@@ -9,9 +9,8 @@ from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy
 
 from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
 from uringloop._core.kernel cimport (
@@ -20,6 +19,7 @@ from uringloop._core.kernel cimport (
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.peers cimport Peers
 from uringloop._core.receive_room cimport BATCH, NAME, Batch, ReceiveRoom, mmsghdr
 from uringloop._core.transport cimport Transport
 from uringloop._core.transport import DatagramInterface
@@ -101,18 +101,38 @@ cdef class DatagramTransport(Transport):
     _interface = DatagramInterface
 
     def __dealloc__(self):
-        cdef int i
         free(self.outgoing)
-        if self.peers is not NULL:
-            for i in range(PEERS):
-                Py_XDECREF(self.peers[i].address)
-            free(self.peers)
+
+    # When to receive
 
     def _start_reading(self):
         """Once connection_made was called."""
         if self.reader is None and not self.closing and self.fd >= 0:
             self.reader = make_poll(self, POLLIN)
+            self.read_on()
+
+    cdef int read_on(self) except -1:
+        if self.reader is not None and self.reader.state == OP_IDLE and not self.closing and not self._paused:
             self.engine.submit(self.reader)
+        return 0
+
+    def is_reading(self):
+        return not self.closing and not self._paused
+
+    def pause_reading(self):
+        if self.closing or self._paused:
+            return
+        self._paused = True
+        self.stop_receiving()
+
+    def resume_reading(self):
+        if self.closing or not self._paused:
+            return
+        self._paused = False
+        if self.held is not None:
+            (data, addresses), self.held = self.held, None
+            (<object> self._loop).call_soon(self._deliver, data, addresses)
+        self.read_on()
 
     # Receiving
 
@@ -120,7 +140,7 @@ cdef class DatagramTransport(Transport):
         cdef int delivered = 0, count = 1
         cdef list data, addresses
         try:
-            while count and delivered < TURN and not self.closing and not self.lost:
+            while count and delivered < TURN and not self.closing and not self.lost and not self._paused:
                 data, addresses = [], []
                 try:
                     if self.family == AF_INET or self.family == AF_INET6:
@@ -134,8 +154,7 @@ cdef class DatagramTransport(Transport):
                 if data:
                     self.deliver(data, addresses)
         finally:  # KeyboardInterrupt leaves the loop, and must not leave a deaf transport
-            if not self.closing and not self.lost and self.reader.state == OP_IDLE:
-                self.engine.submit(self.reader)
+            self.read_on()
         return 0
 
     cdef int receive_batch(self, list data, list addresses) except -1:
@@ -143,6 +162,8 @@ cdef class DatagramTransport(Transport):
         cdef Batch *batch = &self.room.batch
         cdef mmsghdr *message
         cdef int i, count
+        if self.peers is None:
+            self.peers = Peers()
         for i in range(BATCH):
             batch.messages[i].msg_hdr.msg_namelen = NAME
         count = recvmmsg(self.fd, batch.messages, BATCH, MSG_DONTWAIT, NULL)
@@ -155,7 +176,7 @@ cdef class DatagramTransport(Transport):
         for i in range(count):
             message = &batch.messages[i]
             data.append(PyBytes_FromStringAndSize(<char *> batch.pieces[i].iov_base, message.msg_len))
-            addresses.append(self.address_of(batch.names[i], message.msg_hdr.msg_namelen))
+            addresses.append(self.peers.address_of(batch.names[i], message.msg_hdr.msg_namelen))
         return count == BATCH
 
     cdef int receive_one(self, list data, list addresses) except -1:
@@ -183,41 +204,10 @@ cdef class DatagramTransport(Transport):
         addresses.append(address_from_raw(&raw, length))
         return True
 
-    cdef object address_of(self, const char *name, socklen_t length):
-        """The address as a tuple; one of the last peers' is remembered, not made again."""
-        cdef Peer *peer
-        cdef sockaddr_storage raw
-        if self.peers is NULL:
-            self.peers = <Peer *> calloc(PEERS, sizeof(Peer))
-            if self.peers is NULL:
-                raise MemoryError
-        # Both kinds of IP address have the port, the best of all cheap hashes, at the same place.
-        peer = &self.peers[(<unsigned char> name[3] ^ <unsigned char> name[2]) & (PEERS - 1)]
-        if length > NAME:
-            length = NAME
-        if peer.address is NULL or peer.length != length or memcmp(peer.name, name, length):
-            memset(&raw, 0, sizeof(raw))
-            memcpy(&raw, name, length)
-            address = address_from_raw(&raw, length)
-            Py_INCREF(address)
-            Py_XDECREF(peer.address)
-            peer.address = <PyObject *> address
-            peer.length = length
-            memcpy(peer.name, name, length)
-        return <object> peer.address
-
     cdef int name_of(self, object address, sockaddr_storage *raw, socklen_t *length) except -1:
-        """Fill `raw`, or say no. An answer goes to the very tuple that was delivered: that one is remembered."""
-        cdef Peer *peer
-        cdef object port
-        if self.peers is not NULL and type(address) is tuple and len(<tuple> address) > 1:
-            port = (<tuple> address)[1]
-            if type(port) is int and 0 <= port <= 65535:
-                peer = &self.peers[(<int> port ^ <int> port >> 8) & (PEERS - 1)]
-                if peer.address == <PyObject *> address:
-                    memcpy(raw, peer.name, peer.length)
-                    length[0] = peer.length
-                    return True
+        """Fill `raw`, or say no."""
+        if self.peers is not None and self.peers.name_of(address, raw, length):
+            return True
         return raw_from_address(self.family, address, raw, length)
 
     cdef int deliver(self, list data, list addresses) except -1:
@@ -230,6 +220,9 @@ cdef class DatagramTransport(Transport):
             try:
                 for i in range(len(data)):
                     if self.closing or self.lost:
+                        break
+                    if self._paused:
+                        self.hold(data[i:], addresses[i:])
                         break
                     protocol = self._protocol
                     stack[1] = <PyObject *> protocol
@@ -257,6 +250,13 @@ cdef class DatagramTransport(Transport):
 
     def _deliver(self, data, addresses):
         self.deliver(data, addresses)
+
+    cdef int hold(self, list data, list addresses) except -1:
+        """Reading was paused with these received already: they wait for its being resumed."""
+        if self.held is not None:
+            data, addresses = self.held[0] + data, self.held[1] + addresses
+        self.held = (data, addresses)
+        return 0
 
     # Sending
 
@@ -372,7 +372,7 @@ cdef class DatagramTransport(Transport):
                 done += sent
             elif errno == EAGAIN:
                 while done < count:
-                    self.enqueue(data[done], self.address_of(
+                    self.enqueue(data[done], self.peers.address_of(
                         self.outgoing.names[done], self.outgoing.messages[done].msg_hdr.msg_namelen))
                     done += 1
             elif errno != EINTR:

@@ -23,6 +23,7 @@ cdef class StreamTransport(Transport):
     cdef int refuse_write(self, str name) except -1
     cdef int _feed_whole(self, bytes data) except -1
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1
+    cdef bint _is_room(self, object buffer, Py_buffer *view) except -1
     cdef Py_ssize_t _receive_into_buffer(self) except? -32000
     cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1
     cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1

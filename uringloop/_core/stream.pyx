@@ -184,16 +184,30 @@ cdef class StreamTransport(Transport):
             context_exit(<PyObject *> self.cvars)
         return 0
 
+    cdef bint _is_room(self, object buffer, Py_buffer *view) except -1:
+        """Is that, which get_buffer() returned, something to receive into? What else it may be ends the connection, in
+        asyncio's words."""
+        try:
+            PyObject_GetBuffer(buffer, view, PyBUF_WRITABLE)
+        except (BufferError, TypeError):
+            if len(buffer):
+                self.fatal(TypeError("recv_into() argument 1 must be read-write bytes-like object, not "
+                                     f"{type(buffer).__name__}"), "Fatal read error on socket transport")
+                return False
+        else:
+            if view.len:
+                return True
+            PyBuffer_Release(view)
+        raise RuntimeError("get_buffer() returned an empty buffer")
+
     cdef Py_ssize_t _receive_into_buffer(self) except? -32000:
         cdef Py_buffer view
         cdef ssize_t got
         cdef str failed = "Fatal error: protocol.get_buffer() call failed."
         try:
             buffer = self.call("get_buffer", -1)
-            PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
-            if view.len == 0:
-                PyBuffer_Release(&view)
-                raise RuntimeError("get_buffer() returned an empty buffer")
+            if not self._is_room(buffer, &view):
+                return -EAGAIN
             got = c_recv(self.fd, view.buf, view.len, MSG_DONTWAIT)
             got = -errno if got < 0 else got
             PyBuffer_Release(&view)
@@ -218,12 +232,11 @@ cdef class StreamTransport(Transport):
                 break
             try:
                 buffer = self.call("get_buffer", -1)
-                PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+                if not self._is_room(buffer, &view):
+                    return 0
                 count = min(view.len, length)
                 memcpy(view.buf, data, count)
                 PyBuffer_Release(&view)
-                if count == 0:
-                    raise RuntimeError("get_buffer() returned an empty buffer")
                 del buffer
                 failed = "Fatal error: protocol.buffer_updated() call failed."
                 data += count

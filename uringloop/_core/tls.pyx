@@ -229,7 +229,7 @@ cdef class TlsConnection(Sink):
                 self.application.stage = STAGE_MADE
                 self.application.protocol.connection_made(self.application.transport)
         except (SystemExit, KeyboardInterrupt):
-            (<object> self.loop).call_soon(self._go_on)  # what came with the handshake, when the loop runs again
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # with what came by now, when it runs again
             self.wake_waiter(None)
             raise
         self.wake_waiter(None)
@@ -265,7 +265,7 @@ cdef class TlsConnection(Sink):
                 self.control_writing()
                 self.control_raw_reading()
         except (SystemExit, KeyboardInterrupt):
-            (<object> self.loop).call_soon(self._go_on)  # with the rest, when the loop runs again
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # with the rest, when the loop runs again
             raise
         except BaseException as error:
             return self.fatal(error, "Fatal error on SSL protocol")
@@ -290,8 +290,8 @@ cdef class TlsConnection(Sink):
         return 0
 
     def _go_on(self):
-        """Reading was resumed."""
-        if self.state == TLS_OPEN and not self.application.paused:
+        """Reading was resumed, or interrupted."""
+        if self.state == TLS_OPEN:
             self.read()
 
     cdef int pause_reading(self) except -1:

@@ -256,6 +256,20 @@ cdef class Transport:
             self.get_extra_info(name)
         return self.extra
 
+    # Writing: of streams only, but asyncio's datagram transports have the methods too
+
+    def write(self, data):
+        raise NotImplementedError
+
+    def writelines(self, list_of_data):
+        raise NotImplementedError
+
+    def write_eof(self):
+        raise NotImplementedError
+
+    def can_write_eof(self):
+        raise NotImplementedError
+
     # Flow control of writing
 
     def get_write_buffer_size(self):

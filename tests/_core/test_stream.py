@@ -1,0 +1,207 @@
+"""Stream transports: reading into buffers of any size, pausing anywhere, half-closed both ways, and use after the
+end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.streams import BufferedRecorder, Recorder, connect, receive, turns
+
+pytestmark = pytest.mark.contract
+
+
+@pytest.fixture
+def run(loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
+    return lambda main: loop.run_until_complete(asyncio.wait_for(main, 30))
+
+
+@pytest.mark.parametrize("sizes", [(1,), (3, 1, 70_000), (1 << 20,), (4095, 4097)])
+def test_buffers_may_have_any_size(run: Any, sizes: tuple[int, ...]) -> None:
+    kind = type("Sized", (BufferedRecorder,), {"sizes": sizes})
+    data = os.urandom(5_000 if min(sizes) == 1 else 300_000)
+
+    async def main() -> None:
+        protocol, peer = await connect(kind, "unix")
+        with peer:
+            await asyncio.get_running_loop().sock_sendall(peer, data)
+            peer.shutdown(socket.SHUT_WR)
+            assert await protocol.lost is None
+        assert protocol.received == data
+        assert protocol.calls[-2:] == ["eof", "lost"]
+
+    run(main())
+
+
+def test_a_buffer_may_be_of_larger_items(run: Any) -> None:
+    """What counts is bytes; and one that is a part of something larger is filled in place."""
+
+    class Partial(BufferedRecorder):
+        whole = bytearray(b"." * 20)
+
+        def get_buffer(self, sizehint: int) -> memoryview:
+            assert sizehint == -1
+            return memoryview(self.whole)[8:16].cast("I")
+
+        def buffer_updated(self, nbytes: int) -> None:
+            self.data_received(bytes(self.whole[8 : 8 + nbytes]))
+
+    async def main() -> None:
+        protocol, peer = await connect(Partial)
+        with peer:
+            peer.send(b"0123456789ab")
+            assert await protocol.until(12) == b"0123456789ab"
+            assert protocol.whole[:8] == b"." * 8 and protocol.whole[16:] == b"." * 4
+            protocol.transport.abort()
+            await protocol.lost
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", [Recorder, BufferedRecorder])
+@pytest.mark.parametrize("where", ["connection_made", "data_received", "get_buffer", "eof_received"])
+def test_reading_may_be_paused_in_any_callback(run: Any, kind: Any, where: str) -> None:
+    """Nothing is told until it is resumed, and nothing is lost or changes places."""
+    if where == "get_buffer" and kind is Recorder:
+        pytest.skip("it has none")
+
+    class Pausing(kind):  # type: ignore[misc]
+        sizes = (7,)
+        pauses = 3
+
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            if name != where or not self.pauses:
+                return found
+
+            def pausing(*arguments: Any) -> Any:
+                try:
+                    return found(*arguments)
+                finally:
+                    self.pauses -= 1
+                    self.transport.pause_reading()
+                    self.seen.append(len(self.calls))
+
+            return pausing
+
+    Pausing.seen = []
+    data = os.urandom(1_000)
+
+    async def main() -> None:
+        protocol, peer = await connect(lambda: Pausing(keep_open=True))
+        transport = protocol.transport
+        with peer:
+            peer.send(data)
+            peer.shutdown(socket.SHUT_WR)
+            while "eof" not in protocol.calls:
+                await turns(3)
+                if not transport.is_reading():
+                    calls = len(protocol.calls)
+                    await turns(3)
+                    assert len(protocol.calls) == calls
+                    transport.resume_reading()
+            assert protocol.received == data and protocol.seen
+            transport.abort()
+            await protocol.lost
+        assert protocol.calls.count("made") == protocol.calls.count("lost") == 1
+        assert "data" not in protocol.calls[protocol.calls.index("eof") :]
+
+    run(main())
+
+
+def test_either_half_may_end_first(run: Any) -> None:
+    async def main() -> None:
+        for first in ("ours", "theirs"):
+            protocol, peer = await connect(lambda: Recorder(keep_open=True))
+            transport = protocol.transport
+            with peer:
+                if first == "ours":
+                    transport.write(b"request")
+                    transport.write_eof()
+                    assert await receive(peer, 100) == b"request"
+                    assert protocol.calls == ["made"] and not transport.is_closing()
+                    peer.send(b"late")
+                    assert await protocol.until(4) == b"late"
+                    peer.shutdown(socket.SHUT_WR)
+                    await protocol.ended.wait()
+                else:
+                    peer.shutdown(socket.SHUT_WR)
+                    await protocol.ended.wait()
+                    await turns(3)
+                    assert not transport.is_closing()
+                    transport.write(b"answer")
+                    transport.write_eof()
+                    transport.write_eof()
+                    assert await receive(peer, 100) == b"answer"
+                await turns(3)
+                assert not transport.is_closing()  # it is for the protocol to close what has ended both ways
+                transport.close()
+                assert await protocol.lost is None
+
+    run(main())
+
+
+def test_what_is_written_may_come_from_a_generator_and_change_later(run: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        with peer:
+            parts = [bytearray(b"one"), bytearray(b"two")]
+
+            def made() -> Iterator[Any]:
+                yield from parts
+                yield memoryview(b"three")
+
+            protocol.transport.writelines(made())
+            protocol.transport.writelines([])
+            await turns(2)
+            parts[0][:] = b"ONE"
+            parts[1].clear()
+            protocol.transport.close()
+            assert await receive(peer, 100) == b"onetwothree"
+            await protocol.lost
+
+    run(main())
+
+
+def test_a_generator_that_fails_sends_nothing(run: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        with peer:
+
+            def made() -> Iterator[bytes]:
+                yield b"one"
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                protocol.transport.writelines(made())
+            protocol.transport.write(b"two")
+            protocol.transport.close()
+            assert await receive(peer, 100) == b"two"
+            await protocol.lost
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+def test_writing_after_the_end_is_warned_of_from_the_fifth_time_on(
+    run: Any, caplog: pytest.LogCaptureFixture, end: str
+) -> None:
+    async def main() -> None:
+        protocol, peer = await connect()
+        with peer, caplog.at_level(logging.WARNING, "asyncio"):
+            getattr(protocol.transport, end)()
+            for count in range(1, 8):
+                protocol.transport.write(b"never sent")
+                assert len(caplog.records) == max(count - 4, 0)
+            await protocol.lost
+            protocol.transport.write(b"never sent")
+            assert [record.message for record in caplog.records] == ["socket.send() raised exception."] * 4
+            assert await receive(peer, 100) == b""
+
+    run(main())
