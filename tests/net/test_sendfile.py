@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -215,14 +214,3 @@ def test_a_text_file_is_refused(loop: asyncio.AbstractEventLoop, run: Any) -> No
                 await loop.sock_sendfile(sock, text)
 
     run(main())
-
-
-@pytest.mark.contract
-def test_the_file_stays_where_it_is_where_nothing_is_sent(loop: Any) -> None:
-    left, right = socket.socketpair()
-    with tempfile.TemporaryFile() as file, left, right:
-        left.setblocking(False)
-        file.write(b"0123456789")
-        file.seek(4)
-        assert loop.run_until_complete(loop.sock_sendfile(left, file, 20, 5)) == 0
-        assert file.tell() == 4

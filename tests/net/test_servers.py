@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from tests.streams import Recorder, is_open
+from tests.tls import peers
 
 
 def listening() -> socket.socket:
@@ -85,3 +86,29 @@ def test_a_socket_served_twice_is_the_second_ones(loop: Any) -> None:
             server.close()
 
     loop.run_until_complete(asyncio.wait_for(main(), 30))
+
+
+def test_a_task_factory_that_fails_does_not_end_the_loop(loop: Any) -> None:
+    """A TLS server makes a task for each handshake: what that raises was raised by run_forever."""
+
+    async def main() -> None:
+        server = await loop.create_server(Recorder, "127.0.0.1", 0, ssl=peers.server_context())
+        made = loop.get_task_factory()
+
+        def failing(*_: Any, **__: Any) -> Any:
+            loop.set_task_factory(made)
+            raise ZeroDivisionError
+
+        loop.set_task_factory(failing)
+        with socket.create_connection(server.sockets[0].getsockname()) as client:
+            client.setblocking(False)
+            assert await loop.sock_recv(client, 1) == b""
+        server.close()
+        await server.wait_closed()
+
+    reports: list[Any] = []
+    loop.set_exception_handler(lambda _, report: reports.append(report))
+    loop.run_until_complete(main())
+    (report,) = reports
+    assert isinstance(report["exception"], ZeroDivisionError)
+    reports.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import socket
 from pathlib import Path
@@ -76,8 +77,11 @@ def test_reading_may_be_paused(run: Any) -> None:
             await protocol.until(4)
             await turns(5)
             assert protocol.told == [b"1", b"2", b"3", b"2"]
-            sender.sendto(b"5", address)
             transport.resume_reading()
+            transport.pause_reading()
+            sender.sendto(b"5", address)
+            await asyncio.sleep(0)
+            transport.resume_reading()  # in the very turn in which what pausing has cancelled comes back
             await protocol.until(6)
             assert protocol.told[4:] == [b"4", b"5"]
         transport.pause_reading()
@@ -209,6 +213,37 @@ def test_it_is_a_transport_without_a_stream(run: Any) -> None:
         await protocol.lost
 
     run(main())
+
+
+@pytest.mark.contract
+def test_what_connection_lost_raises_is_reported(loop: Any, run: Any, tmp_path: Path) -> None:
+    """Also where the end came with the last datagram that waited for room: it left run_forever."""
+
+    class Raising(Recorder):
+        def connection_lost(self, error: Exception | None) -> None:
+            super().connection_lost(error)
+            raise ZeroDivisionError
+
+    async def main() -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as peer:
+            peer.bind(str(tmp_path / "peer"))
+            peer.setblocking(False)
+            protocol, _ = await endpoint(Raising, remote_addr=str(tmp_path / "peer"), family=socket.AF_UNIX)
+            while not protocol.transport.get_write_buffer_size():
+                protocol.transport.sendto(b"x" * 100)
+            protocol.transport.close()
+            while not protocol.lost.done():
+                with contextlib.suppress(BlockingIOError):
+                    peer.recv(1000)
+                await asyncio.sleep(0)
+            await turns(2)
+
+    reports: list[Any] = []
+    loop.set_exception_handler(lambda _, report: reports.append(report))
+    run(main())
+    (report,) = reports
+    assert isinstance(report["exception"], ZeroDivisionError)
+    reports.clear()
 
 
 @pytest.mark.filterwarnings("error")

@@ -27,12 +27,11 @@ cdef class DatagramTransport(Transport):
     cdef Py_ssize_t waiting_bytes
     cdef Peers peers                    # made at the first datagram
     cdef readonly bint _paused          # pause_reading() was called
-    cdef tuple held                     # (data, addresses) that had been received by then
+    cdef tuple held                     # (data, addresses) received by then, or when an interrupt came
 
     cdef int readable(self) except -1
     cdef int writable(self) except -1
     cdef int read_on(self) except -1
-    cdef int hold(self, list data, list addresses) except -1
     cdef int receive_batch(self, list data, list addresses) except -1
     cdef int receive_one(self, list data, list addresses) except -1
     cdef int deliver(self, list data, list addresses) except -1

@@ -129,9 +129,7 @@ cdef class DatagramTransport(Transport):
         if self.closing or not self._paused:
             return
         self._paused = False
-        if self.held is not None:
-            (data, addresses), self.held = self.held, None
-            (<object> self._loop).call_soon(self._deliver, data, addresses)
+        (<object> self._loop).call_soon(self._deliver_held)
         self.read_on()
 
     # Receiving
@@ -140,6 +138,8 @@ cdef class DatagramTransport(Transport):
         cdef int delivered = 0, count = 1
         cdef list data, addresses
         try:
+            if self.held is not None:
+                self._deliver_held()  # before what comes now
             while count and delivered < TURN and not self.closing and not self.lost and not self._paused:
                 data, addresses = [], []
                 try:
@@ -222,7 +222,7 @@ cdef class DatagramTransport(Transport):
                     if self.closing or self.lost:
                         break
                     if self._paused:
-                        self.hold(data[i:], addresses[i:])
+                        self.held = (data[i:], addresses[i:])
                         break
                     protocol = self._protocol
                     stack[1] = <PyObject *> protocol
@@ -233,7 +233,8 @@ cdef class DatagramTransport(Transport):
                             <PyObject *> _RECEIVED, &stack[1], 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL))
                     except (SystemExit, KeyboardInterrupt):
                         # The others wait for the loop to run again.
-                        (<object> self._loop).call_soon(self._deliver, data[i + 1:], addresses[i + 1:])
+                        self.held = (data[i + 1:], addresses[i + 1:])
+                        (<object> self._loop).call_soon(self._deliver_held)
                         raise
                     except BaseException as error:
                         self._report(error, "Exception in callback protocol.datagram_received()")
@@ -248,15 +249,10 @@ cdef class DatagramTransport(Transport):
                     self.after_sending()
         return 0
 
-    def _deliver(self, data, addresses):
-        self.deliver(data, addresses)
-
-    cdef int hold(self, list data, list addresses) except -1:
-        """Reading was paused with these received already: they wait for its being resumed."""
-        if self.held is not None:
-            data, addresses = self.held[0] + data, self.held[1] + addresses
-        self.held = (data, addresses)
-        return 0
+    def _deliver_held(self):
+        if self.held is not None and not self._paused:
+            (data, addresses), self.held = self.held, None
+            self.deliver(data, addresses)
 
     # Sending
 
@@ -430,7 +426,7 @@ cdef class DatagramTransport(Transport):
         finally:
             if self.closing and not self.lost and self.unsent() == 0:
                 self.lost += 1
-                self.cvars.run(self._call_connection_lost, None)
+                self._soon(None)
         return 0
 
     cdef int failed(self, object error) except -1:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def sock_sendfile_native(
     loop: EventLoop, sock: socket.socket, file: Any, offset: int, count: int | None
 ) -> int:
-    """How many bytes were sent. Afterwards, also when cancelled, the file is positioned behind the last, if any was."""
+    """How many bytes were sent. Afterwards, also when cancelled, the file is positioned behind the last."""
     try:
         source = file.fileno()
     except (AttributeError, io.UnsupportedOperation):
@@ -54,8 +54,7 @@ async def sock_sendfile_native(
             waited = True
         return sent
     finally:
-        if sent:
-            os.lseek(source, offset + sent, os.SEEK_SET)
+        os.lseek(source, offset + sent, os.SEEK_SET)
 
 
 def _failure(error: OSError, sent: int, waited: bool) -> Exception:

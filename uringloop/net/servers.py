@@ -69,9 +69,7 @@ class Listener:
         context = self._context.copy()  # what one connection's callbacks set is none of the others' business
         self._failing = False
         if self._sslcontext is not None:
-            sock = socket.socket(fileno=fd)
-            sock.setblocking(False)
-            context.run(self._loop.create_task, self._handshake(sock, context))
+            self._begin_handshake(fd, context)
             return
         protocol = None
         try:
@@ -91,6 +89,21 @@ class Listener:
             raise
         except BaseException as error:  # the factory has closed its server, for one
             self._report(error, protocol, None)
+
+    def _begin_handshake(self, fd: int, context: contextvars.Context) -> None:
+        sock = socket.socket(fileno=fd)
+        sock.setblocking(False)
+        handshake = self._handshake(sock, context)
+        try:
+            context.run(self._loop.create_task, handshake)
+        except BaseException as error:  # a task factory's
+            handshake.close()
+            sock.close()
+            if isinstance(error, SystemExit | KeyboardInterrupt):
+                raise
+            self._loop.call_exception_handler(
+                {"message": "Exception in starting the handshake of a connection", "exception": error}
+            )
 
     def _log_connection(self, fd: int) -> None:
         from asyncio.log import logger
@@ -122,6 +135,8 @@ class Listener:
             finally:
                 del waiter  # its exception refers to the protocol, which refers to it
         except (SystemExit, KeyboardInterrupt):
+            if transport is None:
+                sock.close()
             raise
         except BaseException as error:
             if transport is None:
