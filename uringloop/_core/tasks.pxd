@@ -1,0 +1,1 @@
+# Nothing: no other module calls it, it adds itself to Loop.
