@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import socket
+import warnings
 from typing import Any
 
 import pytest
@@ -86,3 +89,34 @@ def test_what_comes_behind_much_is_the_end(loop: asyncio.AbstractEventLoop) -> N
         assert protocol.calls[-2:] == ["eof", "lost"]
 
     loop.run_until_complete(main())
+
+
+class Answers(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(data)  # type: ignore[attr-defined]
+
+
+def test_loop_closed_amid_arrivals_is_collected(new_loop: Any) -> None:
+    """What had arrived belonged to a pool that the collector may take apart first (free-threaded Pythons do)."""
+
+    async def traffic(loop: Any) -> None:
+        first = []
+        for _ in range(4):
+            for end in socket.socketpair():
+                end.setblocking(False)
+                first.append((await loop.create_connection(Answers, sock=end))[1])
+        for protocol in first[::2]:
+            protocol.transport.write(b"x" * 64)
+        await asyncio.sleep(0.001)
+
+    for _ in range(5):
+        loop = new_loop()
+        loop.run_until_complete(traffic(loop))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the transports that nobody closed
+            loop.close()
+            del loop
+            gc.collect()

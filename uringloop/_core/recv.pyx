@@ -74,6 +74,8 @@ cdef class RecvOp(Op):
     cdef void drop(self) noexcept:
         """Give back what nobody will want."""
         cdef int number
+        if self.pool is None:
+            self.first = -1  # the collector has taken us apart, and the pool goes the same way
         while self.first >= 0:
             number = self.first
             self.first = self.pool.arrivals[number].next
