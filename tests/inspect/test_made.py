@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import socket
+import subprocess
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
@@ -76,6 +78,29 @@ def test_a_file(debugged: Any, tmp_path: Path, mode: str) -> None:
     (report,) = reports("unclosed file", lambda: debugged.run_until_complete(open_and_forget(path, mode)))
     assert "made at (most recent call last)" in str(report.message)
     assert "in open_and_forget" in str(report.message)
+
+
+def test_pipes_and_a_process(debugged: Any) -> None:
+    processes: list[subprocess.Popen[bytes]] = []
+
+    async def start_and_forget() -> None:
+        reading, writing = os.pipe()
+        await debugged.connect_read_pipe(asyncio.Protocol, os.fdopen(reading, "rb", 0))
+        await debugged.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(writing, "wb", 0))
+        nothing: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"))
+        transport, _ = await debugged.subprocess_exec(asyncio.SubprocessProtocol, "sleep", "60", **nothing)
+        processes.append(transport.get_extra_info("subprocess"))
+
+    def act() -> None:
+        debugged.run_until_complete(start_and_forget())
+        debugged.close()
+
+    found = reports("unclosed transport", act)
+    processes[0].wait()  # which the transport has killed
+    kinds = {str(each.message).split()[2].strip("<") for each in found}
+    assert kinds == {"ReadPipeTransport", "WritePipeTransport", "SubprocessTransport"}
+    assert all("in start_and_forget" in str(each.message) for each in found)
+    assert all(isinstance(each.source, asyncio.BaseTransport) for each in found)
 
 
 def test_a_server(debugged: Any, listening: socket.socket) -> None:

@@ -333,6 +333,7 @@ def test_callbacks_run_in_the_context_of_the_connection(run: Any) -> None:
 
 def test_one_that_was_never_closed(new_loop: Any) -> None:
     loop = new_loop()
+    loop.set_debug(True)
     protocol, peer = loop.run_until_complete(connect())
     loop.close()
     with warnings.catch_warnings(record=True) as caught:
@@ -341,7 +342,8 @@ def test_one_that_was_never_closed(new_loop: Any) -> None:
         gc.collect()
     peer.sock.close()
     said = [str(warning.message) for warning in caught if warning.category is ResourceWarning]
-    assert any(message.startswith("unclosed transport <TlsTransport open") for message in said), said
+    (report,) = [message for message in said if message.startswith("unclosed transport <TlsTransport open")]
+    assert "made at (most recent call last)" in report and "in create_connection" in report
 
 
 @pytest.mark.contract

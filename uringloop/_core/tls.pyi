@@ -11,6 +11,8 @@ class TlsConnection(Sink):
     application: Application
     raw: Any
     extra: dict[str, Any]
+    marks: tuple[int, int]
+    read_marks: tuple[int, int]
     def __init__(
         self,
         loop: Any,

@@ -41,8 +41,12 @@ cdef class TlsTransport:
 
     def __del__(self):
         if self.connection is not None and not self.connection.application.closed:
-            warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self)
+            warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
             self.connection.application.closed = True
+
+    def _where_made(self):
+        where = getattr(self.connection.raw, "_where_made", None)
+        return "" if where is None else where()
 
     # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
     @property

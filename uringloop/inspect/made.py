@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from asyncio import format_helpers
 from typing import Any
 
@@ -16,3 +17,15 @@ def stack_here(loop: Any) -> traceback.StackSummary | None:
 def where_made(stack: traceback.StackSummary | None) -> str:
     """To stand behind "unclosed ..."."""
     return f", made at (most recent call last):\n{''.join(stack.format()).rstrip()}" if stack else ""
+
+
+class SaysWhere:
+    """Before a transport class of asyncio's, whose finaliser warns through what it is given."""
+
+    made_at: traceback.StackSummary | None = None
+
+    def __del__(self, _warn: Any = warnings.warn) -> None:
+        def warn(message: str, category: type[Warning], source: object) -> None:
+            _warn(message + where_made(self.made_at), category, source=source)
+
+        super().__del__(warn)  # type: ignore[misc]

@@ -7,17 +7,31 @@ from __future__ import annotations
 from asyncio import unix_events
 from typing import TYPE_CHECKING, Any
 
+from uringloop.inspect.made import SaysWhere, stack_here
+
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
+
+
+class ReadPipeTransport(SaysWhere, unix_events._UnixReadPipeTransport):  # type: ignore[name-defined,misc]
+    pass
+
+
+class WritePipeTransport(SaysWhere, unix_events._UnixWritePipeTransport):  # type: ignore[name-defined,misc]
+    pass
 
 
 def make_read_pipe_transport(
     loop: EventLoop, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
 ) -> Any:
-    return unix_events._UnixReadPipeTransport(loop, pipe, protocol, waiter, extra)  # type: ignore[attr-defined]
+    transport = ReadPipeTransport(loop, pipe, protocol, waiter, extra)
+    transport.made_at = stack_here(loop)
+    return transport
 
 
 def make_write_pipe_transport(
     loop: EventLoop, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
 ) -> Any:
-    return unix_events._UnixWritePipeTransport(loop, pipe, protocol, waiter, extra)  # type: ignore[attr-defined]
+    transport = WritePipeTransport(loop, pipe, protocol, waiter, extra)
+    transport.made_at = stack_here(loop)
+    return transport

@@ -13,6 +13,7 @@ from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
 from uringloop._core.child import ChildOp
+from uringloop.inspect.made import SaysWhere, stack_here
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
@@ -44,7 +45,7 @@ def reap(process: subprocess.Popen[bytes]) -> int | None:
         return process.returncode
 
 
-class SubprocessTransport(base_subprocess.BaseSubprocessTransport):
+class SubprocessTransport(SaysWhere, base_subprocess.BaseSubprocessTransport):
     """asyncio's, with a Popen, and with the word of the kernel that the process has ended."""
 
     _proc: subprocess.Popen[bytes] | None
@@ -90,6 +91,7 @@ async def make_subprocess_transport(
     transport = SubprocessTransport(
         loop, protocol, args, shell, stdin, stdout, stderr, bufsize, waiter=waiter, extra=extra, **kwargs
     )
+    transport.made_at = stack_here(loop)
     try:
         exited = functools.partial(contextvars.copy_context().run, transport.exited)
         pid = transport.get_pid()
