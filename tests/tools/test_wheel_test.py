@@ -2,7 +2,9 @@
 empty environment, where tools/wheel_test.py is run. What was compiled for this test run is not compiled once more;
 `make dist` does, which takes a minute or two."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -89,15 +91,25 @@ def test_the_archive_has_all_sources(archive: Path, unpacked: Path) -> None:
         assert (unpacked / name).read_bytes() == (PROJECT / name).read_bytes()
 
 
+def debug_builds_have() -> set[str]:
+    """What has no place in a release, the simulated kernel for one, by setup.py."""
+    named = re.search(
+        r"^DEBUG_ONLY = (\{.*?\})", (PROJECT / "setup.py").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert named is not None
+    return {name.replace(".", "/") for name in ast.literal_eval(named[1])}
+
+
 def test_the_wheel_has_what_is_needed_and_no_more(wheel: Path) -> None:
     held = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
     assert {path.parts[0] for path in held if "dist-info" not in path.parts[0]} == {"uringloop"}
     compiled = {str(path).partition(".")[0] for path in held if path.suffix == ".so"}
     sources = {str(path.relative_to(PROJECT).with_suffix("")) for path in PROJECT.glob("uringloop/**/*.pyx")}
-    assert compiled == sources - {"uringloop/_core/fake"}  # the simulated kernel is of debug builds
-    assert not [path for path in held if path.name.startswith("fake.")]
+    debug_only = debug_builds_have()
+    assert compiled == sources - debug_only
+    assert not [path for path in held if str(path).partition(".")[0] in debug_only]
     typed = {str(path.relative_to(PROJECT)) for path in PROJECT.glob("uringloop/**/*.pyi")}
-    assert {*typed, "uringloop/py.typed"} - {"uringloop/_core/fake.pyi"} <= set(map(str, held))
+    assert {*typed, "uringloop/py.typed"} - {f"{name}.pyi" for name in debug_only} <= set(map(str, held))
     python = {str(path.relative_to(PROJECT)) for path in PROJECT.glob("uringloop/**/*.py")}
     assert python <= set(map(str, held))
 
