@@ -441,8 +441,7 @@ class Scheduler:
         """{state, pending: jobs that are not done; connections: of servers; contexts: of each; and their sums,
         where `busy` is in cores}."""
         contexts = [context.statistics() for context in self.contexts]
-        summed = ("submitted", "started", "stolen", "done", "failed", "cancelled", "queued", "running")
-        summed += ("wakes", "sleeps", "busy")
+        summed = "submitted started stolen done failed cancelled queued running wakes sleeps busy".split()
         return {
             "state": self._state,
             "pending": self._alive.count,
