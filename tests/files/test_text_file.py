@@ -125,3 +125,18 @@ def test_tell_decodes_a_long_run_a_few_times_only() -> None:
     cookie = where(Counting(), 0, 0, fed, 20_002)
     assert cookie.position + cookie.feed == fed.index(b"end") + 1
     assert decoded < 50 * len(fed)
+
+
+def test_a_truncated_end_is_read_to_its_last_byte(loop: Any, tmp_path: Path) -> None:
+    """A codec may keep some of it even when it is told that this is all."""
+    (tmp_path / "f").write_bytes(b"\n\x949\xfc")
+
+    async def main() -> None:
+        with open(tmp_path / "f", encoding="gb18030", errors="surrogateescape") as theirs:
+            async with uringloop.open_file(
+                tmp_path / "f", encoding="gb18030", errors="surrogateescape"
+            ) as ours:
+                for _ in range(4):
+                    assert await ours.read(2) == theirs.read(2)
+
+    loop.run_until_complete(main())

@@ -165,7 +165,7 @@ cdef class TextFile(AsyncFile):
         cdef bytes before
         before, flags = self.decoder.getstate()
         text = self.decoder.decode(chunk, not chunk)
-        self.at_end = not chunk
+        self.at_end = not chunk and not text  # a codec may keep some of a truncated end for the next time
         if left == 0:
             self.decoded = text
             self.mark = 0
@@ -245,6 +245,9 @@ cdef class TextFile(AsyncFile):
                 break
             if self.refill_now(size - left) is PENDING:
                 return PENDING
+            if not self.last:
+                left = PyUnicode_GET_LENGTH(self.decoded) - self.at
+                break
         if left < size:
             self.at_end = False
         left = min(left, size)
