@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.tls.peers import client_context, server_context
 from uringloop.scheduler import Scheduler, StopReport, current_context
 
 
@@ -295,3 +296,15 @@ def test_handler_that_raises_closes_its_connection(engine: str) -> None:
         served = scheduler.serve(fail, "127.0.0.1", 0)
         assert ask(("127.0.0.1", served.port)) == ""
     assert [type(error) for error in said] == [ZeroDivisionError]
+
+
+@pytest.mark.parametrize("where", ["port", "path"])
+def test_serves_tls(engine: str, where: str, tmp_path: Path) -> None:
+    with Scheduler(2) as scheduler:
+        at: dict[str, Any] = {"path": tmp_path / "s"} if where == "path" else {"host": "127.0.0.1", "port": 0}
+        served = scheduler.serve(tell, ssl=server_context(), **at)
+        context = client_context()
+        for _ in range(4):
+            with context.wrap_socket(connected(served.addresses[0]), server_hostname="localhost") as client:
+                client.sendall(b"hello\n")
+                assert rest(client).endswith(b" hello\n")
