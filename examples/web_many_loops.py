@@ -38,8 +38,10 @@ def main(port: int) -> None:
         served = scheduler.serve(None, "127.0.0.1", port, protocol_factory=protocol)
         print(f"listening on {served.port}", flush=True)
         signal.sigwait([signal.SIGTERM, signal.SIGINT])
+        served.close()
         for loop, server in list(servers.items()):
             asyncio.run_coroutine_threadsafe(server.shutdown(5), loop).result()
+        scheduler.stop(timeout=10)
     print("stopped")
 
 
