@@ -97,6 +97,22 @@ def test_function_that_does_not_return_is_abandoned(
         job.result(0)
 
 
+def test_function_that_returns_while_contexts_end_is_not_abandoned(engine: str) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+    scheduler = Scheduler(1, on_stop=lambda context: goes_on.set())
+    scheduler.start()
+
+    def function() -> int:
+        begun.set()
+        goes_on.wait(20)
+        return 7
+
+    job = scheduler.run_sync(function)
+    assert begun.wait(10)
+    assert scheduler.stop(0).abandoned == []
+    assert job.result(0) == 7
+
+
 def test_loop_that_is_blocked_is_left_behind_with_what_it_had(
     engine: str, impatient: None, gate: threading.Event
 ) -> None:

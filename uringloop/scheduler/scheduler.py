@@ -135,8 +135,9 @@ class Scheduler:
             cancelled = self._alive.count
             connections = sum(served.connections for served in self._served)
             self._beside.close()
+            deadline = time.monotonic() + (grace if cancelled else max(grace, LEAST_ENDING))
             stuck = end(self.contexts, grace)
-            abandoned = self._beside.wait(0 if cancelled else max(grace, LEAST_ENDING))
+            abandoned = self._beside.wait(max(deadline - time.monotonic(), 0))
             self._state = STOPPED
             return StopReport(
                 cancelled,
