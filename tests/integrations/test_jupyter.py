@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.servers import PAGE
+from tests.integrations.servers import PAGE, documented
 
 pytest.importorskip("ipykernel", reason="one of `make integrations`")
 pytest.importorskip("jupyter_client", reason="one of `make integrations`")
@@ -24,6 +24,14 @@ finally:
     client.stop_channels()
     manager.shutdown_kernel(now=True)
 """
+
+
+def test_ipython_awaits_on_our_loop(tmp_path: Path) -> None:
+    cell = "import asyncio; await asyncio.sleep(0); print(type(asyncio.get_running_loop()).__module__)"
+    command = [*documented("python -m uringloop run -m IPython"), "--no-banner", "-c", cell]
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (run.stdout, run.returncode) == ("uringloop.loop\n", 0), run.stderr
 
 
 def test_a_kernel_of_the_page_runs_a_cell_on_our_loop(tmp_path: Path) -> None:
