@@ -47,6 +47,7 @@ PAGES = {
         "what those raise.",
         (
             "uringloop.files.opening:open_file",
+            "uringloop.files.opening:Opening",
             "uringloop.files.byte_file:ByteFile",
             "uringloop.files.text_file:TextFile",
             "uringloop.files.fixed_buffers:FixedBuffers",
