@@ -37,11 +37,17 @@ class Run:
     """One run of the benchmark. Owns the workers of the current round."""
 
     def __init__(
-        self, rows: Sequence[Row], candidates: Sequence[Candidate], asked: set[str], seconds: float
+        self,
+        rows: Sequence[Row],
+        candidates: Sequence[Candidate],
+        asked: set[str],
+        seconds: float,
+        share: float = 1.0,
     ) -> None:
         self.results = Results(list(rows), list(candidates))
         self._asked = asked
-        self._seconds = seconds  # 0: what the row says
+        self._seconds = seconds  # 0: what the row says, of which
+        self._share = share
         self._failures: set[tuple[str, str]] = set()
         self._workers: dict[str, Worker] = {}
 
@@ -105,7 +111,7 @@ class Run:
             return
 
     def _sample(self, row: Row, candidate: Candidate) -> dict[str, float]:
-        seconds = self._seconds or row.seconds
+        seconds = self._seconds or row.seconds * self._share
         if row.measure is not None:
             return row.measure(row, candidate, seconds)
         if candidate.name not in self._workers:
