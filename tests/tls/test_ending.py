@@ -51,6 +51,26 @@ def test_close_sends_what_is_queued(run: Any) -> None:
 
 
 @pytest.mark.contract
+@pytest.mark.engines(
+    "uring", "epoll", "asyncio"
+)  # the fake one may still have a part of the handshake to send
+def test_what_was_written_just_before_an_abort_arrives(run: Any, side: str) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(side=side)
+        await peer.send(b"x")
+        await protocol.until(1)  # and all that came before: what is unread makes of the end a reset
+        protocol.transport.write(b"last ")
+        protocol.transport.write(b"words")
+        protocol.transport.abort()
+        assert await peer.receive(10) == b"last words"
+        assert await protocol.lost is None
+        assert protocol.calls == ["made", "data", "lost"]
+        peer.sock.close()
+
+    run(main())
+
+
+@pytest.mark.contract
 def test_the_peers_goodbye_is_answered(run: Any, side: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(side=side)

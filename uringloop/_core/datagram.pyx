@@ -375,14 +375,14 @@ cdef class DatagramTransport(Transport):
                 done += 1
                 errors.append(OSError(errno, os.strerror(errno)))
         # Behind the last datagram: error_received may close the transport, or send.
-        return self.tell_errors(errors)
+        return self._tell_errors(errors)
 
-    def tell_errors(self, list errors):
+    def _tell_errors(self, list errors):
         while errors:
             try:
                 self.failed(errors.pop(0))
             except BaseException:  # leaves the loop: the others are told when it runs again
-                (<object> self._loop).call_soon(self.tell_errors, errors)
+                (<object> self._loop).call_soon(self._tell_errors, errors)
                 raise
         return 0
 

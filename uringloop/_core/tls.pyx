@@ -1,7 +1,7 @@
 # TlsConnection: TLS between a transport below, whose protocol it is, and an application. Owns the state of the
-# connection and the timers of handshake and shutdown. What asyncio's
-# SSLProtocol does, without a Python frame on the way of the data: ciphertext comes from a compiled transport through
-# `bytes_arrived`, plain text goes on through an Application. Below may also be any other transport, TLS for one.
+# connection and the timers of handshake and shutdown. What asyncio's SSLProtocol does, without a Python frame on the way
+# of the data: ciphertext comes from a compiled transport through `bytes_arrived`, plain text goes on through an
+# Application. Below may also be any other transport, TLS for one.
 #
 # What is written in one turn is encrypted when the turn ends, as one, and so leaves in one send; what is written while
 # data is being delivered, right after that; and at once where it is much.
@@ -180,8 +180,7 @@ cdef class TlsConnection(Sink):
             self.forget()
 
     cdef int forget(self) except -1:
-        """Closed twice: there are no more questions, as asyncio has it. A protocol that keeps its transport does not
-        keep the SSLContext."""
+        """Closed twice: no more questions, as asyncio has it. Who keeps the transport does not keep the SSLContext."""
         self.done_with = True
         if self.state == TLS_OVER and self.application.protocol is None:
             self.extra.clear()
@@ -471,6 +470,8 @@ cdef class TlsConnection(Sink):
             self.cut(exceptions.TimeoutError("SSL shutdown timed out"))
 
     cdef int abort(self, object error) except -1:
+        if error is None and self.state == TLS_OPEN:
+            self.flush()  # what was written in this turn: asyncio's own loop has sent it by now
         self.application.closed = True
         self.state = TLS_OVER
         return self.cut(error)
