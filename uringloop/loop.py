@@ -12,7 +12,7 @@ from asyncio import base_events, constants, events
 from collections.abc import Callable
 from typing import Any, TypeVarTuple
 
-from uringloop._core import tasks as _create_task  # noqa: F401  (adds it to Loop)
+from uringloop._core import calls, tasks  # noqa: F401  # what they say of themselves they make methods of Loop
 from uringloop._core.datagram import make_datagram_transport
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop
@@ -136,18 +136,20 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             self._signals.leave_run(wakeup)
 
     def close(self) -> None:
-        """Cancel and drain what is in the kernel, then give everything back."""
+        """Cancel and drain what is in the kernel, then give everything back. If an exception (Ctrl-C) ends that
+        early, the kernel still has what it had: the next call goes on with it."""
         if self.is_running():
             raise RuntimeError("Cannot close a running event loop")
-        if self._closed:
+        if self._closed and not self._kept:
             return
-        for release in list(self._at_close):
-            release()
-        for listener in self._listeners.values():
-            listener.report_unclosed()
-        self._signals.close()
-        self._readers.clear()
-        base_events.BaseEventLoop.close(self)
+        if not self._closed:
+            for release in list(self._at_close):
+                release()
+            for listener in self._listeners.values():
+                listener.report_unclosed()
+            self._signals.close()
+            self._readers.clear()
+            base_events.BaseEventLoop.close(self)
         self._close_core()
         self._signals.let_go()
         self._readers.let_go()

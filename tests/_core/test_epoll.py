@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import uringloop
+from uringloop._core.file_op import mkdirat
 from uringloop._core.workers import Workers
 
 pytestmark = pytest.mark.engines("epoll")
@@ -173,3 +174,29 @@ def test_a_loop_that_closes_waits_for_a_worker_that_is_slow(
     thread.start()
     loop.close()
     thread.join()
+
+
+def test_a_file_that_gets_no_thread_is_an_error_and_what_came_behind_it_goes_on(
+    loop: Any, pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(self: object, *call: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def interrupted(self: object, *call: object) -> None:
+        raise KeyboardInterrupt
+
+    async def main() -> None:
+        making = asyncio.create_task(mkdirat(loop, -1, b"/none/none", 0, ("/none/none",)))
+        arrived = asyncio.create_task(loop.sock_recv(pair[0], 1))
+        pair[1].send(b"x")
+        with pytest.raises(BlockingIOError):
+            await making
+        assert await arrived == b"x"
+
+    monkeypatch.setattr(Workers, "submit", no_thread)
+    loop.run_until_complete(main())
+    monkeypatch.setattr(Workers, "submit", interrupted)
+    task = loop.create_task(main())
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(task)
+    loop.run_until_complete(task)  # the file's operation failed, and nothing else was lost

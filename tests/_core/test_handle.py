@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import signal
 import socket
 import sys
@@ -197,3 +198,54 @@ def test_the_memory_of_a_burst_comes_back_while_little_is_called(loop: Any, sche
         return sys.getallocatedblocks() - before
 
     assert loop.run_until_complete(main()) < 10_000
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("method", ["call_soon", "call_soon_threadsafe", "call_later"])
+def test_a_handle_is_shown_as_asyncios(loop: Any, debug: bool, method: str) -> None:
+    def shown(of: Any) -> list[str]:
+        of.set_debug(debug)
+        handle = getattr(of, method)(*[3600] * (method == "call_later"), print, "argument")
+        before = repr(handle)
+        handle.cancel()
+        return [re.sub(r"when=[\d.]+", "when=", text) for text in (before, repr(handle))]
+
+    stock = asyncio.new_event_loop()
+    try:
+        assert shown(loop) == shown(stock)
+    finally:
+        stock.close()
+
+
+def test_timer_handles_compare_as_asyncios(loop: Any) -> None:
+    one, same, other = (loop.call_at(5, callback) for callback in (print, print, repr))
+    later = loop.call_at(6, print)
+    assert one == same and one <= same and one >= same and (one != same) is False
+    assert one != other and not one <= other and not one >= other and not one < other and not one > other
+    assert one < later and one <= later and later > one and later >= one and one != later
+    assert one != 5 and hash(one) == hash(other)
+
+
+@pytest.mark.engines("uring", "epoll")
+def test_a_callback_that_runs_its_own_handle_keeps_what_it_was_called_with(loop: Any) -> None:
+    class Iterator_:
+        def __next__(self) -> None:
+            handle._run()  # an error: its context is entered already
+            handle.cancel()
+            handle._run()
+            seen.append(alive() is not None)
+            raise StopIteration
+
+    class Argument:
+        pass
+
+    seen: list[object] = []
+    argument = Argument()
+    alive = weakref.ref(argument)
+    loop.set_exception_handler(lambda loop, context: seen.append(type(context["exception"])))
+    # next() does not own what it is called with, and returns the second of it at last.
+    handle = loop.call_soon(next, Iterator_(), argument)
+    del argument
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert seen == [RuntimeError, True]

@@ -24,7 +24,7 @@ cdef class BufferPool:
     cdef int bulk                       # receivers that take what arrives without any of these
     cdef int ring_fd                    # where it is registered, or -1
 
-    cdef int register(self, int ring_fd) except -1
+    cdef int register(self, int ring_fd) noexcept
     cdef void forget_ring(self, bint mapped) noexcept
     cdef int take(self) noexcept
     cdef void untake(self, int number) noexcept

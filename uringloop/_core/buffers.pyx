@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from uringloop._core.counters cimport COUNT_BUFFER, count_freed, count_made
 from uringloop._core.kernel cimport (
-    IORING_REGISTER_PBUF_RING, IORING_UNREGISTER_PBUF_RING, MADV_DONTFORK, MAP_ANONYMOUS, MAP_FAILED,
+    ENOMEM, IORING_REGISTER_PBUF_RING, IORING_UNREGISTER_PBUF_RING, MADV_DONTFORK, MAP_ANONYMOUS, MAP_FAILED,
     MAP_PRIVATE, PROT_READ, PROT_WRITE, URINGLOOP_DEBUG, io_uring_buf, io_uring_buf_reg, int32_t, madvise,
     mmap, munmap, uint16_t, uint64_t, uintptr_t, ur_io_uring_register, ur_store16_release,
 )
@@ -69,7 +69,7 @@ cdef class BufferPool:
         """Double the buffers after they ran out; False when there are as many as there may be."""
         return self._add(self.count)
 
-    cdef int register(self, int ring_fd) except -1:
+    cdef int register(self, int ring_fd) noexcept:
         """Hand all buffers nobody has to that ring; 0, or -errno (then receives go without)."""
         cdef io_uring_buf_reg request
         cdef size_t size = self.capacity * sizeof(io_uring_buf)
@@ -77,7 +77,7 @@ cdef class BufferPool:
         cdef int err
         area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         if area == MAP_FAILED:
-            raise MemoryError
+            return -ENOMEM
         madvise(area, size, MADV_DONTFORK)
         memset(&request, 0, sizeof(request))
         request.ring_addr = <uint64_t> <uintptr_t> area
@@ -128,7 +128,7 @@ cdef class BufferPool:
 
     cdef int take(self) noexcept:
         """A buffer to receive into without a ring, or -1. It counts as the receiver's once `took` is told."""
-        if self.free_count == 0 and not self.grow():
+        if self.free_count == 0 and (self.ring_fd >= 0 or not self.grow()):
             return -1
         self.free_count -= 1
         return self.free[self.free_count]

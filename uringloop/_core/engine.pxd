@@ -24,6 +24,7 @@ cdef class Engine:
     cdef object __weakref__
 
     cdef int attach(self) except -1
+    cdef void leave(self) noexcept
     cdef int own_wakes(self) except -1
     cdef int submit(self, Op op) except -1
     cdef int cancel(self, Op op) except -1

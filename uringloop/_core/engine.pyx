@@ -52,6 +52,9 @@ cdef class Engine:
             self.submit(self.wake_op)
         return 0
 
+    cdef void leave(self) noexcept:
+        """The calling thread, to which it belongs, does not run the loop any more, and another one may next."""
+
     cdef int own_wakes(self) except -1:
         """An eventfd of this process under the inherited number, before it runs the loop: what parent and child share
         wakes whichever reads it first."""

@@ -26,7 +26,7 @@ cdef class EpollEngine(Engine):
     cdef list settled           # (op, result, flags), for reap
     cdef object workers         # the executor of NEED_THREAD operations
     cdef object finished        # jobs from worker threads: [op, result]
-    cdef dict running           # (future, job) by operation
+    cdef dict running           # (a future of its end, job, claim) by operation
     cdef long enters
     cdef unsigned blind_turns
 
@@ -42,6 +42,7 @@ cdef class EpollEngine(Engine):
     cdef int tell_of(self, Watch watch) except -1
     cdef int wait(self, int64_t deadline_ns) except -1
     cdef int start_blocking(self, Op op) except -1
+    cdef bint take_back(self, Op op) except -1
     cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1
     cdef list _advance_all(self, list waiting)
     cdef int _renew(self) except -1

@@ -4,10 +4,11 @@
 # of who waits for which descriptor.
 import os
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED
+from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport Py_DECREF
 
 from uringloop._core.workers import Workers
 
@@ -148,7 +149,7 @@ cdef class EpollEngine(Engine):
             return self.wait(0)
         if self.running and self.wake_op.state == OP_IDLE:
             # The loop is closing, and has taken the wake-up back: a worker that ends can tell nobody.
-            wait_for([future for future, _ in self.running.values()], return_when=FIRST_COMPLETED)
+            wait_for([over for over, _, _ in self.running.values()], return_when=FIRST_COMPLETED)
             deadline_ns = 0
         return self.wait(deadline_ns)
 
@@ -177,17 +178,23 @@ cdef class EpollEngine(Engine):
     cdef int flush(self) except -1:
         """Attempt what was submitted and end what was cancelled, in order."""
         cdef Op op
+        cdef Py_ssize_t done = 0
         backlog, self.backlog = self.backlog, []
-        for op in backlog:
-            self.submitted += 1
-            if op.state == OP_CANCELLING:
-                self.end(op)
-            elif op.state == OP_QUEUED:
-                self.ops.entered(op)
-                if op.need == NEED_THREAD:
-                    self.start_blocking(op)
-                elif self.advance(op):
-                    self.watch(op)
+        try:
+            for op in backlog:
+                done += 1
+                self.submitted += 1
+                if op.state == OP_CANCELLING:
+                    self.end(op)
+                elif op.state == OP_QUEUED:
+                    self.ops.entered(op)
+                    if op.need == NEED_THREAD:
+                        self.start_blocking(op)
+                    elif self.advance(op):
+                        self.watch(op)
+        finally:
+            if done < len(backlog):
+                self.backlog = backlog[done:] + self.backlog
         return 0
 
     cdef int attempt(self, Op op, uint32_t *flags) except? -32000:
@@ -208,7 +215,8 @@ cdef class EpollEngine(Engine):
             if flags & IORING_CQE_F_BUFFER:
                 self.pool.took(flags >> IORING_CQE_BUFFER_SHIFT)
             if op.quiet and res == op.wanted():
-                self.ops.finished_quietly(op, self.ready)
+                if self.ops.finished_quietly(op, self.ready):
+                    Py_DECREF(op)
                 return False
             self.settle(op, res, flags)
             if not flags & IORING_CQE_F_MORE:
@@ -228,13 +236,9 @@ cdef class EpollEngine(Engine):
 
     cdef int end(self, Op op) except -1:
         """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
-        found = self.running.get(op)
-        if found is not None:
-            future, job = found
-            if not future.cancel():
+        if op in self.running:
+            if not self.take_back(op):
                 return 0
-            job.clear()
-            del self.running[op]
         elif self.ending(op):
             return 0
         self.settle(op, -ECANCELED, 0)
@@ -367,18 +371,45 @@ cdef class EpollEngine(Engine):
         # not be the last to refer to what this thread made. On a free-threaded Python that is not freed until this
         # thread runs Python again, and it may sleep for the very memory that the operation holds.
         job = [op, 0]
-        self.running[op] = (self.workers.submit(self._block, job), job)
+        claim = [True]  # who pops it, a worker or this thread, has the job
+        over = Future()
+        self.running[op] = (over, job, claim)
+        try:
+            self.workers.submit(self._block, job, claim, over)
+        except BaseException as error:
+            # No thread could be started, or Ctrl-C came. What is in the workers' queue by now may be run all the same.
+            if self.take_back(op):
+                self.settle(op, -EAGAIN, 0)
+            if not isinstance(error, RuntimeError):
+                raise
         return 0
 
-    def _block(self, list job):
+    cdef bint take_back(self, Op op) except -1:
+        """False: a worker has begun with it."""
+        _, job, claim = self.running[op]
+        try:
+            claim.pop()
+        except IndexError:
+            return False
+        job.clear()
+        del self.running[op]
+        return True
+
+    def _block(self, list job, list claim, over):
         """In a worker thread."""
-        cdef Op op = job[0]
+        cdef Op op
         cdef int res
+        try:
+            claim.pop()
+        except IndexError:
+            return
+        op = job[0]
         with nogil:
             res = op.block()
         op = None
         job[1] = res
         self.finished.append(job)
+        over.set_result(None)
         self.wake()
 
     cdef int close(self) except -1:

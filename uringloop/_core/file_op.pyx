@@ -102,7 +102,8 @@ cdef class FileOp(FutureOp):
     cdef void note(self, int res, uint32_t flags) noexcept:
         FutureOp.note(self, res, flags)
         # In the walk, because nothing runs any more when a loop closes: no descriptor may be lost.
-        if self.entry.opcode == IORING_OP_CLOSE and res == -ECANCELED:
+        # One whose ring has gone may have been closed by it: the number may be another file's by now.
+        if self.entry.opcode == IORING_OP_CLOSE and res == -ECANCELED and not self.lost:
             c_close(self.entry.fd)
 
     cdef str describe(self):

@@ -12,7 +12,7 @@ cdef class Handle(Runnable):
     cdef PyObject *room          # vectorcall's: a bound method puts its self here, in front of the arguments
     cdef PyObject *args[2]       # most callbacks have no more; the tuple of all where there are MANY
     cdef PyObject *cvars         # the contextvars.Context the callback runs in
-    cdef PyObject *notes         # (loop, where it was made): debug mode and the like
+    cdef PyObject *notes         # (loop, where it was made, its repr when it was cancelled): debug mode and the like
     cdef uint8_t nargs           # 0..2, or MANY
     cdef readonly bint _cancelled
     cdef bint running            # what is being called must not be dropped: a cancel waits
@@ -22,12 +22,11 @@ cdef class Handle(Runnable):
     cdef unsigned long runner    # the thread that runs it, where it is shared and running
 
     cdef int report(self, object loop) except -1
-    cdef int begin_shared(self) except -1
     cdef int tell_awaiting(self) except -1
     cdef int await_end(self) except -1
     cdef tuple arguments(self)
     cdef int set_arguments(self, tuple args) except -1
-    cdef int note(self, object loop, object traceback) except -1
+    cdef int note(self, object loop, object traceback, object shown) except -1
     cdef void let_go(self) noexcept
     cdef void forget_loop(self) noexcept
 

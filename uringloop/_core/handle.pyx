@@ -8,9 +8,10 @@
 # refer to (ur_visit_owned in guard.h), and a handle lets go of its callback once it has run or was cancelled, so
 # that one kept by somebody is never part of a cycle.
 cimport cython
-from cpython.object cimport PyObject, traverseproc, visitproc
+from cpython.object cimport Py_EQ, Py_GT, Py_LE, Py_LT, Py_NE, PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT, Py_XDECREF, Py_XINCREF
 
+import inspect
 import threading
 from asyncio import events, format_helpers
 
@@ -61,6 +62,8 @@ cdef object _asyncio_timer_handle = events.TimerHandle
 cdef object _asyncio_shared_handle = getattr(events, "_ThreadSafeHandle", None)
 cdef bint WAITS_FOR_SHARED = _asyncio_shared_handle is not None
 cdef object _one_ended = threading.Condition()
+# Since Python 3.13 arguments are shown in debug mode only.
+cdef bint DESCRIBES_IN_DEBUG = "debug" in inspect.signature(format_helpers._format_callback_source).parameters
 
 # Free handles, linked through `next`. Only where UR_FREE_LISTS says so, and under the GIL.
 cdef PyObject *_free = NULL
@@ -77,15 +80,19 @@ cdef class Handle(Runnable):
 
     cdef int run(self, object loop) except -1:
         cdef PyObject *result
+        cdef bint nested = self.running  # its own callback runs it: what the outer call calls stays
+        cdef bint dead
         if UR_FREE_THREADED:
             with cython.critical_section(self):
-                self.running = not self._cancelled
+                dead = self._cancelled
+                self.running = nested or not dead
         else:
-            self.running = not self._cancelled
-        if not self.running:
+            dead = self._cancelled
+            self.running = nested or not dead
+        if dead:
             return 0
         if self.shared:
-            self.begin_shared()
+            self.runner = PyThread_get_thread_ident()
         if ur_context_enter(self.cvars) < 0:
             result = NULL
         else:
@@ -96,21 +103,17 @@ cdef class Handle(Runnable):
             ur_context_exit(self.cvars)
         if UR_FREE_THREADED:
             with cython.critical_section(self):
-                self.running = False
+                self.running = nested
         else:
-            self.running = False
+            self.running = nested
         if result is NULL:
             self.report(loop)
         else:
             Py_DECREF(<object> result)
         if self.awaited:
             self.tell_awaiting()
-        if Py_REFCNT(self) > 1 and self.notes is NULL or self._cancelled:
+        if (Py_REFCNT(self) > 1 and self.notes is NULL or self._cancelled) and not nested:
             self.let_go()
-        return 0
-
-    cdef int begin_shared(self) except -1:
-        self.runner = PyThread_get_thread_ident()
         return 0
 
     cdef int tell_awaiting(self) except -1:
@@ -151,12 +154,8 @@ cdef class Handle(Runnable):
 
     cdef void forget_loop(self) noexcept:
         # A report of what the handle raised has the handle, and the loop's exception handler may have kept the report.
-        cdef PyObject *notes = self.notes
-        traceback = (<tuple> notes)[1]
-        self.notes = NULL
-        if traceback is not None:
-            self.note(None, traceback)
-        Py_DECREF(<object> notes)
+        _, traceback, shown = <tuple> self.notes
+        self.note(None, traceback, shown)
 
     cdef int report(self, object loop) except -1:
         """The callback raised. SystemExit and KeyboardInterrupt leave the loop; all else goes to its handler."""
@@ -165,7 +164,7 @@ cdef class Handle(Runnable):
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
-            described = format_helpers._format_callback_source(self._callback, self.arguments())
+            described = _describe(self, loop)
             context = {"message": f"Exception in callback {described}", "exception": error, "handle": self}
             if self._source_traceback:
                 context["source_traceback"] = self._source_traceback
@@ -193,21 +192,33 @@ cdef class Handle(Runnable):
             Py_XINCREF(self.args[i])
         return 0
 
-    cdef int note(self, object loop, object traceback) except -1:
+    cdef int note(self, object loop, object traceback, object shown) except -1:
         """Remember more than running takes."""
-        notes = (loop, traceback)
+        cdef PyObject *old = self.notes
+        notes = (loop, traceback, shown)
         Py_INCREF(notes)
         self.notes = <PyObject *> notes
+        Py_XDECREF(old)
         return 0
 
     def cancel(self):
         """Not run, if it has not been yet; the callback and its arguments are dropped at once."""
         self.await_end()
+        if self.notes is not NULL and not self._cancelled:
+            self._keep_shown()
         with cython.critical_section(self):
             if not self._cancelled:
                 self._cancelled = True
                 if not self.running:
                     self.let_go()
+
+    def _keep_shown(self):
+        """In debug mode its repr shows what it would have called."""
+        loop, traceback, _ = <tuple> self.notes
+        if loop is None or not loop.get_debug():
+            return
+        name, *rest = self._repr_info()
+        self.note(loop, traceback, f"<{' '.join([name, 'cancelled', *rest])}>")
 
     def cancelled(self):
         self.await_end()
@@ -217,7 +228,7 @@ cdef class Handle(Runnable):
         return <object> self.cvars
 
     def _run(self):
-        self.run(self._loop)
+        self.run(self._loop or events._get_running_loop())
 
     @property
     def __class__(self):
@@ -245,11 +256,11 @@ cdef class Handle(Runnable):
         return None if self.notes is NULL else (<tuple> self.notes)[1]
 
     def _repr_info(self):
-        info = [type(self).__name__]
+        info = [self.__class__.__name__]
         if self._cancelled:
             info.append("cancelled")
         if self.callback is not NULL and not self._cancelled:
-            info.append(format_helpers._format_callback_source(self._callback, self.arguments()))
+            info.append(_describe(self, self._loop))
         traceback = self._source_traceback
         if traceback:
             frame = traceback[len(traceback) - 1]
@@ -257,7 +268,13 @@ cdef class Handle(Runnable):
         return info
 
     def __repr__(self):
-        return f"<{' '.join(self._repr_info())}>"
+        shown = None if self.notes is NULL else (<tuple> self.notes)[2]
+        return f"<{' '.join(self._repr_info())}>" if shown is None else shown
+
+
+cdef object _describe(Handle handle, object loop):
+    named = {"debug": loop is not None and loop.get_debug()} if DESCRIBES_IN_DEBUG else {}
+    return format_helpers._format_callback_source(handle._callback, handle.arguments(), **named)
 
 
 cdef class TimerKeeper:
@@ -299,23 +316,16 @@ cdef class TimerHandle(Handle):
     def __hash__(self):
         return hash(self.when())
 
-    def __eq__(self, other):
+    def __richcmp__(self, other, int how):
+        cdef bint equal
         if not isinstance(other, TimerHandle):
             return NotImplemented
-        return (self.when() == other.when() and self._callback == other._callback
-                and self._args == other._args and self._cancelled == other._cancelled)
-
-    def __lt__(self, other):
-        return self.when() < other.when() if isinstance(other, TimerHandle) else NotImplemented
-
-    def __le__(self, other):
-        return self.when() <= other.when() if isinstance(other, TimerHandle) else NotImplemented
-
-    def __gt__(self, other):
-        return self.when() > other.when() if isinstance(other, TimerHandle) else NotImplemented
-
-    def __ge__(self, other):
-        return self.when() >= other.when() if isinstance(other, TimerHandle) else NotImplemented
+        cdef double mine = self.when_seconds, its = (<TimerHandle> other).when_seconds
+        equal = (mine == its and how != Py_LT and how != Py_GT and self._callback == other._callback
+                 and self._args == other._args and self._cancelled == other._cancelled)
+        if how == Py_EQ or how == Py_NE:
+            return equal == (how == Py_EQ)
+        return (mine < its if how == Py_LT or how == Py_LE else mine > its) or equal
 
 
 cdef int _set(PyObject *handle, PyObject *callback, PyObject **args, Py_ssize_t nargs) except -1:

@@ -18,6 +18,7 @@ cdef class Loop:
     cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
     cdef public bint _stopping
     cdef int closed                       # read by any thread
+    cdef readonly bint _kept               # by itself: closed, and not drained yet
     cdef public bint _debug
     cdef public object _task_factory
     cdef public TransportTable _transports
@@ -40,6 +41,8 @@ cdef class Loop:
     cdef int run_debugged(self, Runnable node) except -1
     cdef int run_endings(self) except -1
     cdef int check(self) except -1
+    cdef int drain(self) except -1
+    cdef void keep(self, bint kept) noexcept
 
 
 cdef extern from "Python.h":

@@ -1,5 +1,6 @@
 # Loop: the turn. Owns the ready queue, the timers, the inbox and the engine of one loop, and decides when to
-# enter the kernel, when to sleep, and what runs next. The asyncio interface around it is uringloop/loop.py.
+# enter the kernel, when to sleep, and what runs next. What programs schedule comes by calls.pyx and tasks.pyx, and the
+# asyncio interface around it all is uringloop/loop.py.
 #
 # A turn: learn what completed (sleeping first if nothing is ready), take what other threads handed in, take
 # the timers that are due, then run exactly what is ready by now. What those callbacks make ready is the
@@ -9,41 +10,22 @@ import sys
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_XINCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from asyncio import base_events, events, format_helpers, futures
+from asyncio import base_events, events, format_helpers
 
 from uringloop._core.engine cimport Engine
-from uringloop._core.handle cimport (
-    WAITS_FOR_SHARED, Handle, TimerHandle, make_handle, new_handle, new_timer_handle, trim_free_handles,
-)
+from uringloop._core.handle cimport Handle, make_handle, trim_free_handles
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
-    INT64_MAX, UR_FREE_THREADED, ur_add_fast_method, ur_guard_lock, ur_guard_unlock, ur_load_flag,
-    ur_load_int, ur_load_ulong, ur_now_ns, ur_store_flag, ur_store_int, ur_store_ulong,
+    INT64_MAX, UR_FREE_THREADED, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong, ur_now_ns,
+    ur_store_flag, ur_store_int, ur_store_ulong,
 )
 from uringloop._core.op cimport OP_CANCELLING, Op
-from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
+from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.spin cimport Spinner
-from uringloop._core.timers cimport Timers, deadline_of
+from uringloop._core.timers cimport Timers
 from uringloop._core.watch cimport Watch
-
-cdef extern from "Python.h":
-    double PyLong_AsDouble(object number) except? -1
-    object PyObject_Call(object callable, object args, object kwargs)
-
-cdef extern from *:
-    """
-    static inline PyObject *ur_steal(PyObject *owned) { return owned; }
-    """
-    object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
-    Py_ssize_t PyTuple_GET_SIZE(PyObject *items) noexcept
-    PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t i) noexcept
-
-# Looked up at each call, as asyncio does: programs put classes of their own there.
-cdef dict _futures = futures.__dict__
-cdef tuple _NO_ARGUMENTS = ()
-cdef str _CONTEXT = "context"
 
 
 cdef class Loop:
@@ -75,6 +57,7 @@ cdef class Loop:
                 self.engine.poll()
         finally:
             ur_store_ulong(&self.runner, 0)
+            self.engine.leave()
 
     def _run_once(self):
         self.engine.attach()
@@ -221,16 +204,25 @@ cdef class Loop:
         return 0
 
     def _close_core(self):
-        """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel."""
-        cdef Op op
+        """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel. Where a signal
+        interrupts that, the next call ends it."""
+        if self.engine.closed:
+            return
         self.inbox.close()
         self.inbox.take(self.ready)
         self.ready.clear()
         self.endings.clear()
         self.timers.clear()
         self.future_arguments = None  # they hold the loop, which is to be free as soon as nobody else does
-        if self.engine.closed:
-            return
+        self.drain()
+        self.engine.close()
+        self.ready.clear()
+        self.endings.clear()
+        self.keep(False)
+
+    cdef int drain(self) except -1:
+        """Take back what is in the kernel, and wait until it says that it has let go of each."""
+        cdef Op op
         if self.engine.forked:
             for op in list(self.engine.ops):
                 self.engine.ops.completed(op, -1, 0, self.ready)  # the kernel's half is the parent's
@@ -243,9 +235,16 @@ cdef class Loop:
             self.engine.sleep(INT64_MAX)
             self.engine.reap()
             self.ready.clear()
-        self.engine.close()
-        self.ready.clear()
-        self.endings.clear()
+        return 0
+
+    cdef void keep(self, bint kept) noexcept:
+        """A loop that is closed, but not drained, has no finaliser any more: it holds itself, and all that the kernel may
+        still write to."""
+        if kept and not self._kept:
+            Py_INCREF(self)
+        elif self._kept and not kept:
+            Py_DECREF(self)
+        self._kept = kept
 
     def stop(self):
         """End run_forever once the callbacks of this turn have run."""
@@ -284,6 +283,8 @@ cdef class Loop:
     @_closed.setter
     def _closed(self, value):
         ur_store_flag(&self.closed, bool(value))
+        if self.inbox is not None:
+            self.keep(bool(value) and not self.engine.closed)
 
     @property
     def _thread_id(self):
@@ -297,7 +298,7 @@ cdef class Loop:
         """A handle nobody queued yet, to be run any number of times."""
         cdef Handle handle = make_handle(callback, args, None)
         handle.repeats = True
-        handle.note(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None)
+        handle.note(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None, None)
         return handle
 
     def _ready_handle(self, Handle handle):
@@ -333,144 +334,3 @@ cdef class Loop:
             "buffers": engine.pool.count if engine.pool is not None else 0,
             "buffers_out": engine.pool.out if engine.pool is not None else 0,
         }
-
-
-cdef PyObject *_context(PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str name) except? NULL:
-    """The one keyword of the call_soon family, borrowed; NULL where it was not given."""
-    if kwnames is NULL:
-        return NULL
-    for key in <tuple> kwnames:
-        if key != _CONTEXT:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
-    return args[nargs]
-
-
-cdef inline PyObject *_context_fast(PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str name) except? NULL:
-    # Tasks and futures give it with every call, under its interned name.
-    if kwnames is NULL:
-        return NULL
-    if PyTuple_GET_SIZE(kwnames) == 1 and PyTuple_GET_ITEM(kwnames, 0) == <PyObject *> _CONTEXT:
-        return args[nargs]
-    return _context(args, nargs, kwnames, name)
-
-
-cdef int _missing(str name, str what) except -1:
-    raise TypeError(f"{name}() missing required positional argument: {what}")
-
-
-cdef int _watch_call(Loop loop, PyObject *callback, str name, bint same_thread) except -1:
-    """Debug mode, before a callback is accepted."""
-    if same_thread:
-        loop._check_thread()
-    loop._check_callback(<object> callback, name)
-    return 0
-
-
-cdef int _watch_handle(Loop loop, PyObject *handle) except -1:
-    """Debug mode, after: remember where it was made."""
-    return (<Handle> handle).note(loop, format_helpers.extract_stack(sys._getframe(0)))
-
-
-cdef object _call_soon(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    cdef Loop loop = <Loop> self
-    cdef PyObject *handle
-    if nargs < 1:
-        _missing("call_soon", "'callback'")
-    if ur_load_flag(&loop.closed):
-        loop.check()
-    if loop._debug:
-        _watch_call(loop, args[0], "call_soon", True)
-    handle = new_handle(args[0], args + 1, nargs - 1, _context_fast(args, nargs, kwnames, "call_soon"))
-    if loop._debug:
-        _watch_handle(loop, handle)
-    if ur_load_flag(&loop.inbox.filled):
-        # Another thread was first: what it handed in before runs before.
-        loop.inbox.take(loop.ready)
-    Py_XINCREF(handle)
-    ready_push_owned(loop.ready, handle)
-    return steal(handle)
-
-
-cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    cdef Loop loop = <Loop> self
-    cdef PyObject *handle
-    if nargs < 1:
-        _missing("call_soon_threadsafe", "'callback'")
-    if ur_load_flag(&loop.closed):
-        loop.check()
-    if loop._debug:
-        _watch_call(loop, args[0], "call_soon_threadsafe", False)
-    handle = new_handle(args[0], args + 1, nargs - 1, _context_fast(args, nargs, kwnames, "call_soon_threadsafe"))
-    (<Handle> handle).shared = WAITS_FOR_SHARED
-    result = steal(handle)
-    if loop._debug:
-        _watch_handle(loop, handle)
-    # On the loop's own thread, a signal handler's too, it joins what call_soon queued, in order.
-    if runs_here(loop):
-        Py_XINCREF(handle)
-        ready_push_owned(loop.ready, handle)
-    else:
-        loop.inbox.push(<Runnable> handle)
-    return result
-
-
-cdef object _schedule(Loop loop, double when, PyObject **args, Py_ssize_t nargs, PyObject *cvars, str name):
-    cdef PyObject *handle
-    if ur_load_flag(&loop.closed):
-        loop.check()
-    if loop._debug:
-        _watch_call(loop, args[1], name, True)
-    handle = new_timer_handle(when, args[1], args + 2, nargs - 2, cvars)
-    result = steal(handle)
-    if loop._debug:
-        _watch_handle(loop, handle)
-    loop.timers.add(deadline_of(when), <TimerHandle> handle)
-    return result
-
-
-cdef object _call_later(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    cdef double when
-    cdef object delay
-    if nargs < 2:
-        _missing("call_later", "'delay'" if nargs < 1 else "'callback'")
-    delay = <object> args[0]
-    if type(delay) is float:
-        when = <double> ur_now_ns() / 1e9 + <double> delay
-    elif type(delay) is int:
-        when = <double> ur_now_ns() / 1e9 + PyLong_AsDouble(delay)  # which makes no float object
-    elif delay is None:
-        raise TypeError("delay must not be None")
-    else:
-        when = (<Loop> self).time() + delay
-    return _schedule(<Loop> self, when, args, nargs, _context_fast(args, nargs, kwnames, "call_later"), "call_later")
-
-
-cdef object _call_at(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    cdef object when
-    if nargs < 2:
-        _missing("call_at", "'when'" if nargs < 1 else "'callback'")
-    when = <object> args[0]
-    if when is None:
-        raise TypeError("when cannot be None")
-    return _schedule(<Loop> self, when, args, nargs, _context_fast(args, nargs, kwnames, "call_at"), "call_at")
-
-
-cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    if nargs or kwnames is not NULL:
-        raise TypeError("create_future() takes no arguments")
-    arguments = (<Loop> self).future_arguments
-    if arguments is None:  # the loop is closed
-        arguments = {"loop": <object> self}
-    return PyObject_Call(_futures["Future"], _NO_ARGUMENTS, arguments)
-
-
-ur_add_fast_method(Loop, "call_soon", <void *> _call_soon,
-                   "Run the callback in the next turn.")
-ur_add_fast_method(Loop, "call_soon_threadsafe", <void *> _call_soon_threadsafe,
-                   "Run the callback soon; from any thread.")
-ur_add_fast_method(Loop, "call_later", <void *> _call_later,
-                   "Run the callback once `delay` seconds have passed, never before.")
-ur_add_fast_method(Loop, "call_at", <void *> _call_at,
-                   "Run the callback at the time `when` of this loop's clock, never before.")
-ur_add_fast_method(Loop, "create_future", <void *> _create_future,
-                   "A future attached to this loop.")

@@ -25,6 +25,7 @@ cdef class Op(Runnable):
     cdef uint8_t need          # OpNeed
     cdef bint multishot        # stays in the kernel after a completion that says "more"
     cdef bint repeatable       # may be submitted again when its loop moves to another thread
+    cdef bint lost             # its ring is gone, and nobody knows what became of it: the result tells nothing
     cdef bint quiet            # ends within the enter that submits it, and success posts no completion
     cdef int most              # bytes an attempt may move at once, 0: as many as there are; the fake engine's
     cdef PyObject *prev_in_kernel
@@ -58,5 +59,5 @@ cdef class OpList:
     cdef void cancelling(self, Op op) noexcept
     cdef void requeued(self, Op op) noexcept
     cdef void completed(self, Op op, int res, uint32_t flags, ReadyQueue ready) noexcept
-    cdef void finished_quietly(self, Op op, ReadyQueue ready) noexcept
+    cdef bint finished_quietly(self, Op op, ReadyQueue ready) noexcept
     cdef void _unlink(self, Op op) noexcept

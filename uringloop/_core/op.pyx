@@ -150,14 +150,14 @@ cdef class OpList:
             Py_INCREF(op)
         ready_push_owned(ready, <PyObject *> op)
 
-    cdef void finished_quietly(self, Op op, ReadyQueue ready) noexcept:
-        """in kernel -> idle, for an operation whose success the kernel was told not to report. It is run
-        only if it says there is something to tell."""
+    cdef bint finished_quietly(self, Op op, ReadyQueue ready) noexcept:
+        """in kernel -> idle, for an operation whose success the kernel was told not to report. It is run only if it says
+        there is something to tell. True: it is not, and the kernel's reference is the caller's to drop."""
         self._unlink(op)
         if op.done_quietly() and not op.queued:
             ready_push_owned(ready, <PyObject *> op)
-        else:
-            Py_DECREF(op)
+            return False
+        return True
 
     cdef void _unlink(self, Op op) noexcept:
         if URINGLOOP_DEBUG:

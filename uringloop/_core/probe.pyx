@@ -58,42 +58,46 @@ cdef Offer *offer() except NULL:
 
 
 cdef _ask():
+    global _offer
+    cdef Offer found  # whole, before anybody sees it: two threads may ask at once
     cdef Ring ring
     cdef int err
     cdef uint32_t flags
     disabled = switched_off()
-    memset(&_offer, 0, sizeof(_offer))
+    memset(&found, 0, sizeof(found))
     for flags in _flag_sets(disabled):
         err = ring_open(&ring, 4, 8, flags)
         if err != -EINVAL:
             break
     if err in (-EPERM, -EACCES, -ENOSYS, -EINVAL):
-        _offer.refused = -err
+        found.refused = -err
+        _offer = found
         return
     if err < 0:
         raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
-    _offer.setup_flags = flags
-    _offer.features = ring.features
+    found.setup_flags = flags
+    found.features = ring.features
     if ring.features & ur_required_features != ur_required_features:
-        _offer.refused = ENOSYS
-    _offer.registered_ring = "registered_ring" not in disabled
+        found.refused = ENOSYS
+    found.registered_ring = "registered_ring" not in disabled
     # ABS_TIMER came with 6.12, which reports no bit of its own: MIN_TIMEOUT is of the same release.
-    _offer.abs_timer = bool(ring.features & IORING_FEAT_MIN_TIMEOUT) and "abs_timer" not in disabled
-    _offer.no_iowait = bool(ring.features & IORING_FEAT_NO_IOWAIT) and "no_iowait" not in disabled
-    _offer.quiet_send = bool(ring.features & IORING_FEAT_CQE_SKIP) and "quiet_send" not in disabled
+    found.abs_timer = bool(ring.features & IORING_FEAT_MIN_TIMEOUT) and "abs_timer" not in disabled
+    found.no_iowait = bool(ring.features & IORING_FEAT_NO_IOWAIT) and "no_iowait" not in disabled
+    found.quiet_send = bool(ring.features & IORING_FEAT_CQE_SKIP) and "quiet_send" not in disabled
     # Multishot receive and buffer rings have no feature bit. SEND_ZC entered the kernel together with
     # multishot receive (6.0), after buffer rings and multishot accept (5.19): it is their witness.
     modern = _operation_offered(&ring, IORING_OP_SEND_ZC)
     if not modern:
-        _offer.refused = ENOSYS
-    _offer.buffer_ring = modern and "buffer_ring" not in disabled
-    _offer.multishot_recv = _offer.buffer_ring and "multishot_recv" not in disabled
-    _offer.multishot_accept = modern and "multishot_accept" not in disabled
-    _offer.ftruncate = _operation_offered(&ring, IORING_OP_FTRUNCATE) and "ftruncate" not in disabled
+        found.refused = ENOSYS
+    found.buffer_ring = modern and "buffer_ring" not in disabled
+    found.multishot_recv = found.buffer_ring and "multishot_recv" not in disabled
+    found.multishot_accept = modern and "multishot_accept" not in disabled
+    found.ftruncate = _operation_offered(&ring, IORING_OP_FTRUNCATE) and "ftruncate" not in disabled
     # Sparse tables came with 5.19 too.
-    _offer.fixed_buffers = modern and "fixed_buffers" not in disabled
-    _offer.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
+    found.fixed_buffers = modern and "fixed_buffers" not in disabled
+    found.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
     ring_close(&ring)
+    _offer = found
 
 
 def _flag_sets(disabled):

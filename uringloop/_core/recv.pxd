@@ -27,6 +27,7 @@ cdef class RecvOp(Op):
     cdef int streak              # how many arrivals in a row said that another mode would be better
     cdef list held               # what arrived while reading was paused, oldest first
 
+    cdef int _usual(self) except -1
     cdef int start(self) except -1
     cdef int stop(self) except -1
     cdef int resume(self) except -1

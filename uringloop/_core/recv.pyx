@@ -40,16 +40,17 @@ cdef class RecvOp(Op):
         self.repeatable = True
         self.multishot = True
         self.first = self.last = -1
-        if self.pool.ring is NULL:
-            self.mode = RECV_POLL
-        else:
-            self.mode = RECV_MULTISHOT if offer().multishot_recv else RECV_ONESHOT
-        self.usual = self.mode
+        self.mode = self.usual = self._usual()
 
     def __dealloc__(self):
         self.drop()
         if self.mode == RECV_DIRECT and self.pool is not None:
             self.pool.bulk -= 1
+
+    cdef int _usual(self) except -1:
+        if self.pool.ring is NULL:
+            return RECV_POLL
+        return RECV_MULTISHOT if offer().multishot_recv else RECV_ONESHOT
 
     cdef int start(self) except -1:
         if self.state == OP_IDLE and not self.queued and not self.ended:
@@ -84,6 +85,11 @@ cdef class RecvOp(Op):
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         sqe.fd = self.fd
+        if (self.usual == RECV_POLL) != (self.pool.ring is NULL):
+            # The loop moved to another ring, which could not be given the buffers, or now could.
+            self.usual = self._usual()
+            if self.mode != RECV_DIRECT:
+                self.mode = self.usual
         if self.mode == RECV_POLL or self.mode == RECV_DIRECT:
             sqe.opcode = IORING_OP_POLL_ADD
             sqe.poll32_events = POLLIN
@@ -146,8 +152,9 @@ cdef class RecvOp(Op):
 
     cdef void dropped(self) noexcept:
         """The loop is closing: `run` will not close the descriptor of a connection that is over."""
-        if self.transport is not None and self.transport.told:
-            self.transport.release()
+        cdef Transport transport = self.transport  # a reference of our own, as in `run`
+        if transport is not None and transport.told:
+            transport.release()
 
     cdef int run(self, object loop) except -1:
         # A reference of our own: a transport that is released lets go of us, and we may be the last to hold it.

@@ -10,7 +10,9 @@ from libc.string cimport strlen
 
 from uringloop._core.address cimport ADDRESS_TEXT
 from uringloop._core.future_op cimport FutureOp
-from uringloop._core.kernel cimport AF_INET, AF_INET6, in6_addr, in_addr, inet_ntop, inet_pton
+from uringloop._core.kernel cimport (
+    AF_INET, AF_INET6, in6_addr, in_addr, inet_ntop, inet_pton, ur_guard, ur_guard_init, ur_guard_lock, ur_guard_unlock,
+)
 from uringloop._core.loop cimport Loop
 
 cdef extern from "Python.h":
@@ -36,9 +38,11 @@ cdef struct Template:
     int flags
     PyObject *entries     # owned: a tuple of (family, kind, proto), or None where the thread must be asked
 
+cdef ur_guard templates_guard
 cdef Template templates[TEMPLATES]
 cdef int template_count = 0
 cdef int template_next = 0
+ur_guard_init(&templates_guard)
 
 # Other flags depend on the machine's addresses, or on how the name is written.
 cdef int PLAIN_FLAGS = socket.AI_PASSIVE | socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
@@ -82,23 +86,32 @@ cdef object _entries(int host_family, int family, int kind, int proto, int flags
     global template_count, template_next
     cdef Template *template
     cdef int i
+    cdef PyObject *entries = NULL
+    ur_guard_lock(&templates_guard)
     for i in range(template_count):
         template = &templates[i]
         if (template.host_family == host_family and template.kind == kind and template.family == family
                 and template.proto == proto and template.flags == flags):
-            return <object> template.entries
+            entries = template.entries
+            break
+    ur_guard_unlock(&templates_guard)
+    if entries is not NULL:
+        return <object> entries
     try:
         host = "127.0.0.1" if host_family == AF_INET else "::1"
         found = tuple([entry[:3] for entry in _getaddrinfo(host, 1, family, kind, proto, flags)])
     except (OSError, OverflowError):
         found = None
+    entries = _owned(found)
+    ur_guard_lock(&templates_guard)
     template = &templates[template_next]
     template.host_family, template.family, template.kind = host_family, family, kind
     template.proto, template.flags = proto, flags
     # The one it replaces stays alive: somebody may be reading it, and there are few.
-    template.entries = _owned(found)
+    template.entries = entries
     template_next = (template_next + 1) % TEMPLATES
     template_count = max(template_count, template_next, TEMPLATES if template_next == 0 else 0)
+    ur_guard_unlock(&templates_guard)
     return found
 
 

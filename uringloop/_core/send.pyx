@@ -199,8 +199,9 @@ cdef class SendOp(Op):
 
     cdef void dropped(self) noexcept:
         """The loop is closing: `run` will not close the descriptor of a connection that is over."""
-        if self.transport is not None and self.transport.told:
-            self.transport.release()
+        cdef Transport transport = self.transport  # a reference of our own: it lets go of us, and we of it
+        if transport is not None and transport.told:
+            transport.release()
 
     cdef int run(self, object loop) except -1:
         cdef Transport transport = self.transport

@@ -1,1 +1,3 @@
-# Nothing: no other module calls it, it adds itself to Loop.
+from cpython.object cimport PyObject
+
+cdef int sort_named(PyObject **values, PyObject *kwnames, PyObject **sorted) noexcept

@@ -1,0 +1,1 @@
+# Its functions are methods of Loop.

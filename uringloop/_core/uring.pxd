@@ -33,3 +33,4 @@ cdef class UringEngine(Engine):
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1
     cdef void _walk(self) noexcept
     cdef void _settle_quiet(self) noexcept
+    cdef int _take_along(self) except -1

@@ -7,6 +7,7 @@ import os
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdlib cimport calloc, free, realloc
 from posix.unistd cimport getpid
 
@@ -102,6 +103,7 @@ cdef class UringEngine(Engine):
         if URINGLOOP_DEBUG and self.ring.fd >= 0:
             count_freed(COUNT_FD)
         ring_close(&self.ring)
+        self.owner_tid = 0  # nobody enters what is not there, should there be no new one
 
     cdef int attach(self) except -1:
         cdef int tid = ur_gettid()
@@ -129,8 +131,6 @@ cdef class UringEngine(Engine):
         none can have consumed anything since that thread left: what is repeatable is submitted again.
         The rest (files, which kernel workers handle) is told ECANCELED and kept alive for ever, because
         nothing says when the old ring's last write has happened."""
-        cdef Op op
-        cdef Py_ssize_t i
         if not self.forked and self.ring.fd >= 0:
             self._walk()
             if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
@@ -138,18 +138,26 @@ cdef class UringEngine(Engine):
         self._close_ring()
         if self.pool is not None:
             self.pool.forget_ring(not self.forked)
-        self.forked = 0
         self._open()
+        self.forked = 0
+        self._take_along()
         if self.pool is not None and offer().buffer_ring:
-            self.pool.register(self.ring.fd)
+            self.pool.register(self.ring.fd)  # or not: then receives go without
         if self.fixed is not None:
             self.fixed.moved(self.ring.fd)
+        return 0
+
+    cdef int _take_along(self) except -1:
+        """What was in the ring that is gone, into the new one's backlog."""
+        cdef Op op
+        cdef Py_ssize_t i
         unseen = {self.backlog[i] for i in range(self.backlog_count)}  # by the old ring, and by any cancel requests
         self.backlog_count = 0
         for op in reversed(list(self.ops)):
             if op.state == OP_CANCELLING or not (op.repeatable or op.state == OP_QUEUED):
                 if not op.repeatable and <uintptr_t> <PyObject *> op not in unseen:
                     _orphans.append(op)
+                    op.lost = True
                 self.ops.completed(op, -ECANCELED, 0, self.ready)
                 continue
             if op.state == OP_IN_KERNEL:
@@ -164,6 +172,11 @@ cdef class UringEngine(Engine):
         self.ring.enter_flags &= ~<unsigned> IORING_ENTER_REGISTERED_RING
         self.owner_tid = tid
         self.shared_out = True
+
+    cdef void leave(self) noexcept:
+        # What the completion queue had no room for only this thread can fetch.
+        if self.owner_tid and not self.forked:
+            self.reap()
 
     cdef bint _again(self, Op op) noexcept:
         """A completion says that an operation was cancelled, and we did not: the thread that submitted it has ended.
@@ -340,17 +353,26 @@ cdef class UringEngine(Engine):
         posts failures before it returns; and nothing is parked, `reap` looked."""
         cdef unsigned consumed = ur_load_acquire(self.ring.sq_head)
         cdef Py_ssize_t i, kept = 0
-        cdef Op op
+        cdef PyObject *over = NULL
+        cdef PyObject *node
         for i in range(self.quiet_count):
+            node = self.quiet[i]
             if <int> (consumed - self.quiet_at[i]) <= 0:
-                self.quiet[kept] = self.quiet[i]
+                self.quiet[kept] = node
                 self.quiet_at[kept] = self.quiet_at[i]
                 kept += 1
-                continue
-            op = <Op> self.quiet[i]
-            if op.state != OP_IDLE:
-                self.ops.finished_quietly(op, self.ready)
+            elif (<Op> node).state != OP_IDLE and self.ops.finished_quietly(<Op> node, self.ready):
+                if (<Op> node).queued:
+                    Py_DECREF(<object> node)  # not the last
+                else:
+                    (<Op> node).next = over
+                    over = node
         self.quiet_count = kept
+        while over is not NULL:
+            # Only now: what an operation holds may end with it, and run code that submits and enters.
+            node = over
+            over = (<Op> node).next
+            Py_DECREF(<object> node)
 
     cdef bint peek(self) noexcept nogil:
         return ring_wants_enter(&self.ring) or self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail)
