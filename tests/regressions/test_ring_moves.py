@@ -183,3 +183,37 @@ print("still open")
     if "no message queues" in ended.stderr:
         pytest.skip("no message queues here")
     assert ended.stdout == "still open\n", ended.stderr
+
+
+def test_a_thread_that_gets_the_number_of_the_last_one_is_another(program: Program) -> None:
+    code = """
+import asyncio, threading, uringloop
+loop = uringloop.new_event_loop()
+numbers = []
+
+def run():
+    number = threading.get_native_id()
+    if not numbers or number == numbers[0]:
+        loop.run_until_complete(asyncio.sleep(0.001))
+        numbers.append(number)
+
+def start():
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+start()
+try:
+    for _ in range(200):
+        with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+            last.write(str(numbers[0] - 1))
+        start()
+        if len(numbers) == 2:
+            break
+except OSError:
+    pass  # not ours to say: nothing to see
+loop.close()
+print("closed")
+"""
+    ended = program(code)
+    assert (ended.stdout, ended.stderr) == ("closed\n", "")

@@ -11,15 +11,23 @@ cdef struct Deadline:
     PyObject *handle     # a TimerHandle, one reference
 
 
+cdef struct Line:
+    Deadline *entries    # ascending: each was scheduled for no earlier than the one before it
+    Py_ssize_t first
+    Py_ssize_t end
+    Py_ssize_t size
+
+
+cdef enum:
+    LINES = 2
+
+
 cdef class Timers(TimerKeeper):
     # The loop's thread only.
-    cdef Py_ssize_t count      # in the line and in the heap
+    cdef Py_ssize_t count      # in the lines and in the heap
     cdef Py_ssize_t cancelled  # of those
     cdef uint64_t scheduled    # ever
-    cdef Deadline *line        # ascending: each was scheduled for later than the one before it
-    cdef Py_ssize_t line_first
-    cdef Py_ssize_t line_end
-    cdef Py_ssize_t line_size
+    cdef Line lines[LINES]
     cdef Deadline *heap        # the rest; four children each: half the levels, and siblings share cache lines
     cdef Py_ssize_t heap_count
     cdef Py_ssize_t heap_size
@@ -30,7 +38,7 @@ cdef class Timers(TimerKeeper):
     cdef void clear(self) noexcept
     cdef Deadline *_first(self) noexcept
     cdef PyObject *_pop(self, Deadline *first) noexcept
-    cdef int _to_line(self, Deadline *entry) except -1
+    cdef Line *_line_for(self, int64_t when_ns) except? NULL
     cdef int _to_heap(self, Deadline *entry) except -1
     cdef void _sift_up(self, Py_ssize_t at) noexcept
     cdef void _sift_down(self, Py_ssize_t at) noexcept

@@ -1,10 +1,10 @@
 # Timers: who is to run when. Owns one reference to each scheduled TimerHandle until it is due or swept.
 #
-# Programs mostly schedule in the order of the deadlines: the same timeout again and again, or sleeps of a length.
-# Such timers stand in a line, where adding and taking cost the same however many there are; one that is due before
-# the end of the line goes to a heap. Cancelling is lazy: a cancelled handle stays, emptied, until it comes to the
-# front or until half of all are such, when all of them go at once; one that happens to be the last added goes
-# immediately, which is where the usual "schedule, then cancel soon" finds it. Reads no clock.
+# Programs mostly schedule in the order of the deadlines: the same timeout again and again, or sleeps of a length. Such
+# timers stand in a line, where adding and taking cost the same however many there are. There are two: what is due soon
+# passes by what is due late. One that fits behind neither goes to a heap. Cancelling is lazy: a cancelled handle stays,
+# emptied, until it comes to the front or until half of all are such, when all of them go at once; one that happens to be
+# the last added goes immediately, which is where the usual "schedule, then cancel soon" finds it. Reads no clock.
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
@@ -19,7 +19,7 @@ cdef extern from "<math.h>" nogil:
 
 cdef enum:
     FEW = 64         # cancelled: a sweep of less costs more than it frees
-    SHORT_LINE = 2   # one so short is given up for a timer that does not fit behind it
+    SHORT_LINE = 64  # one so short goes to the heap for a timer that fits behind none; each entry does so once at most
 
 
 cdef int64_t deadline_of(double when) noexcept:
@@ -48,10 +48,34 @@ cdef inline Deadline *_room(Deadline *entries, Py_ssize_t *size) except NULL:
     return entries
 
 
+cdef int _append(Line *line, Deadline *entry) except -1:
+    cdef Py_ssize_t length = line.end - line.first
+    if length == 0:
+        line.first = line.end = 0
+    elif line.end == line.size and line.first > length:
+        memmove(line.entries, line.entries + line.first, length * sizeof(Deadline))
+        line.first, line.end = 0, length
+    if line.end == line.size:
+        line.entries = _room(line.entries, &line.size)
+    line.entries[line.end] = entry[0]
+    line.end += 1
+    return 0
+
+
+cdef inline bint _is_first(Line *line, Deadline *entry) noexcept nogil:
+    return line.first != line.end and entry == &line.entries[line.first]
+
+
+cdef inline bint _is_last(Line *line, PyObject *handle) noexcept nogil:
+    return line.first != line.end and line.entries[line.end - 1].handle == handle
+
+
 cdef class Timers(TimerKeeper):
     def __dealloc__(self):
+        cdef int i
         self.clear()
-        free(self.line)
+        for i in range(LINES):
+            free(self.lines[i].entries)
         free(self.heap)
 
     def __len__(self):
@@ -62,37 +86,39 @@ cdef class Timers(TimerKeeper):
 
     cdef int add(self, int64_t when_ns, TimerHandle handle) except -1:
         cdef Deadline entry
-        cdef Py_ssize_t length = self.line_end - self.line_first
+        cdef Line *line = self._line_for(when_ns)
         entry.when_ns = when_ns
         entry.order = self.scheduled
         entry.handle = <PyObject *> handle
-        if length == 0 or when_ns >= self.line[self.line_end - 1].when_ns:
-            self._to_line(&entry)
-        elif length > SHORT_LINE:
+        if line is NULL:
             self._to_heap(&entry)
         else:
-            while self.line_first < self.line_end:
-                self._to_heap(&self.line[self.line_first])
-                self.line_first += 1
-            self._to_line(&entry)
+            _append(line, &entry)
         self.scheduled += 1
         self.count += 1
         handle.keeper = <PyObject *> self
         Py_INCREF(handle)
         return 0
 
-    cdef int _to_line(self, Deadline *entry) except -1:
-        cdef Py_ssize_t length = self.line_end - self.line_first
-        if length == 0:
-            self.line_first = self.line_end = 0
-        elif self.line_end == self.line_size and self.line_first > length:
-            memmove(self.line, self.line + self.line_first, length * sizeof(Deadline))
-            self.line_first, self.line_end = 0, length
-        if self.line_end == self.line_size:
-            self.line = _room(self.line, &self.line_size)
-        self.line[self.line_end] = entry[0]
-        self.line_end += 1
-        return 0
+    cdef Line *_line_for(self, int64_t when_ns) except? NULL:
+        """The one that it fits behind most closely, or an empty one; NULL: neither."""
+        cdef Line *best = NULL
+        cdef Line *shorter = &self.lines[0]
+        cdef Line *line
+        cdef int i
+        for i in range(LINES):
+            line = &self.lines[i]
+            if line.end - line.first < shorter.end - shorter.first:
+                shorter = line
+            if line.first != line.end and when_ns >= line.entries[line.end - 1].when_ns and (
+                    best is NULL or line.entries[line.end - 1].when_ns > best.entries[best.end - 1].when_ns):
+                best = line
+        if best is NULL and shorter.end - shorter.first <= SHORT_LINE:
+            while shorter.first < shorter.end:
+                self._to_heap(&shorter.entries[shorter.first])
+                shorter.first += 1
+            best = shorter
+        return best
 
     cdef int _to_heap(self, Deadline *entry) except -1:
         if self.heap_count == self.heap_size:
@@ -105,8 +131,10 @@ cdef class Timers(TimerKeeper):
     cdef void note_cancelled(self, TimerHandle handle) noexcept:
         """Called by the handle, once, while it is here."""
         handle.keeper = NULL
-        if self.line_end > self.line_first and self.line[self.line_end - 1].handle == <PyObject *> handle:
-            self.line_end -= 1
+        if _is_last(&self.lines[0], <PyObject *> handle):
+            self.lines[0].end -= 1
+        elif _is_last(&self.lines[1], <PyObject *> handle):
+            self.lines[1].end -= 1
         elif self.heap_count and self.heap[self.heap_count - 1].handle == <PyObject *> handle:
             self.heap_count -= 1
         else:
@@ -119,18 +147,22 @@ cdef class Timers(TimerKeeper):
 
     cdef Deadline *_first(self) noexcept:
         """The one that is due next; not called without any."""
-        if self.line_first == self.line_end:
-            return self.heap
-        if self.heap_count and _before(self.heap, &self.line[self.line_first]):
-            return self.heap
-        return &self.line[self.line_first]
+        cdef Deadline *first = self.heap if self.heap_count else NULL
+        cdef Line *line
+        cdef int i
+        for i in range(LINES):
+            line = &self.lines[i]
+            if line.first != line.end and (first is NULL or _before(&line.entries[line.first], first)):
+                first = &line.entries[line.first]
+        return first
 
     cdef PyObject *_pop(self, Deadline *first) noexcept:
         """Take out what `_first` found; its reference is the caller's."""
         cdef PyObject *handle = first.handle
         self.count -= 1
         if first != self.heap:
-            self.line_first += 1
+            # The heap's place is its own, and no line's.
+            self.lines[0 if _is_first(&self.lines[0], first) else 1].first += 1
             return handle
         self.heap_count -= 1
         if self.heap_count:
@@ -208,13 +240,17 @@ cdef class Timers(TimerKeeper):
         cdef Py_ssize_t i
         cdef PyObject *dead = NULL
         cdef PyObject *handle
-        self.line_end = self.line_first + _keep_alive(self.line + self.line_first, self.line_end - self.line_first,
-                                                      &dead)
+        cdef Line *line
+        self.count = 0
+        for i in range(LINES):
+            line = &self.lines[i]
+            line.end = line.first + _keep_alive(line.entries + line.first, line.end - line.first, &dead)
+            self.count += line.end - line.first
         self.heap_count = _keep_alive(self.heap, self.heap_count, &dead)
         for i in range(self.heap_count // 4, -1, -1):
             if i < self.heap_count:
                 self._sift_down(i)
-        self.count = self.line_end - self.line_first + self.heap_count
+        self.count += self.heap_count
         self.cancelled = 0
         while dead is not NULL:
             # Only now: what a handle's context held may end here, and run code that schedules.
@@ -242,11 +278,12 @@ cdef traverseproc _traverse_fields = ur_get_traverse(Timers)
 cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
     cdef Timers timers = <Timers> self
     cdef Py_ssize_t i
-    cdef int result
-    for i in range(timers.line_first, timers.line_end):
-        result = ur_visit_owned(timers.line[i].handle, visit, arg)
-        if result:
-            return result
+    cdef int line, result
+    for line in range(LINES):
+        for i in range(timers.lines[line].first, timers.lines[line].end):
+            result = ur_visit_owned(timers.lines[line].entries[i].handle, visit, arg)
+            if result:
+                return result
     for i in range(timers.heap_count):
         result = ur_visit_owned(timers.heap[i].handle, visit, arg)
         if result:

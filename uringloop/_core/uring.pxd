@@ -10,7 +10,7 @@ from uringloop._core.ring cimport Ring
 cdef class UringEngine(Engine):
     # The loop's thread only, all of it.
     cdef Ring ring
-    cdef int owner_tid              # the thread the ring is bound to; 0 while it is still disabled
+    cdef long owner                 # the thread the ring is bound to; 0 while it is still disabled
     cdef bint shared_out            # threads before this one submitted to it
     cdef bint taskrun_visible       # pending kernel work shows in the ring's flags
     cdef unsigned blind_turns       # turns since the last enter, where it does not show
@@ -25,7 +25,7 @@ cdef class UringEngine(Engine):
 
     cdef int _open(self) except -1
     cdef int _move(self) except -1
-    cdef void _change_hands(self, int tid) noexcept
+    cdef void _change_hands(self, long this_thread) noexcept
     cdef bint _again(self, Op op) noexcept
     cdef void _close_ring(self) noexcept
     cdef int _remember(self, uintptr_t entry) except -1

@@ -16,7 +16,7 @@ from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.engine cimport Engine
 from uringloop._core.fixed_table cimport FixedTable
 from uringloop._core.kernel cimport (
-    EAGAIN, EBUSY, ECANCELED, EEXIST, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
+    EAGAIN, EBUSY, ECANCELED, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
     IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_ENTER_REGISTERED_RING, IORING_OP_ASYNC_CANCEL,
     IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_TASKRUN_FLAG, IORING_SQ_CQ_OVERFLOW, IOSQE_CQE_SKIP_SUCCESS, URINGLOOP_DEBUG, io_uring_cqe,
     io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_load_acquire, ur_load_relaxed,
@@ -30,11 +30,15 @@ from uringloop._core.ring cimport (
 
 cdef extern from * nogil:
     """
-    #include <sys/syscall.h>
-    #include <unistd.h>
-    static inline int ur_gettid(void) { return (int)syscall(SYS_gettid); }
+    /* The calling thread's own number. The kernel gives a thread's to another when it has ended; this nobody. */
+    static inline long ur_this_thread(void) {
+        static long given;
+        static __thread long mine;
+        if (!mine) mine = __atomic_add_fetch(&given, 1, __ATOMIC_RELAXED);
+        return mine;
+    }
     """
-    int ur_gettid()
+    long ur_this_thread()
 
 # What an abandoned ring might still write to.
 cdef list _orphans = []
@@ -85,7 +89,7 @@ cdef class UringEngine(Engine):
         if found.no_iowait:
             self.ring.enter_flags |= IORING_ENTER_NO_IOWAIT
         self.taskrun_visible = self.ring.setup_flags & IORING_SETUP_TASKRUN_FLAG != 0
-        self.owner_tid = 0
+        self.owner = 0
         free(self.quiet)
         free(self.quiet_at)
         self.quiet = <PyObject **> calloc(self.ring.sq_entries, sizeof(PyObject *))
@@ -103,25 +107,25 @@ cdef class UringEngine(Engine):
         if URINGLOOP_DEBUG and self.ring.fd >= 0:
             count_freed(COUNT_FD)
         ring_close(&self.ring)
-        self.owner_tid = 0  # nobody enters what is not there, should there be no new one
+        self.owner = 0  # nobody enters what is not there, should there be no new one
 
     cdef int attach(self) except -1:
-        cdef int tid = ur_gettid()
+        cdef long this_thread = ur_this_thread()
         cdef int err
         if self.forked:
             self.own_wakes()
         if self.forked or self.ring.fd < 0:
             self._move()
-        elif self.owner_tid and tid != self.owner_tid:
+        elif self.owner and this_thread != self.owner:
             if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
                 self._move()
             else:
-                self._change_hands(tid)
-        if not self.owner_tid:
+                self._change_hands(this_thread)
+        if not self.owner:
             err = ring_enable(&self.ring, offer().registered_ring)
             if err < 0:
                 raise OSError(-err, f"io_uring_register: {os.strerror(-err)}")
-            self.owner_tid = tid
+            self.owner = this_thread
         return Engine.attach(self)
 
     cdef int _move(self) except -1:
@@ -165,17 +169,17 @@ cdef class UringEngine(Engine):
             self._remember(<uintptr_t> <PyObject *> op)
         return 0
 
-    cdef void _change_hands(self, int tid) noexcept:
+    cdef void _change_hands(self, long this_thread) noexcept:
         """Without SINGLE_ISSUER the ring itself goes to the other thread. Leaving it would lose data: the kernel
         may complete a receive at any moment, after the last walk too."""
         self.ring.enter_fd = self.ring.fd  # the registered one was the other thread's
         self.ring.enter_flags &= ~<unsigned> IORING_ENTER_REGISTERED_RING
-        self.owner_tid = tid
+        self.owner = this_thread
         self.shared_out = True
 
     cdef void leave(self) noexcept:
         # What the completion queue had no room for only this thread can fetch.
-        if self.owner_tid and not self.forked:
+        if self.owner and not self.forked:
             self.reap()
 
     cdef bint _again(self, Op op) noexcept:
@@ -276,7 +280,7 @@ cdef class UringEngine(Engine):
         return self._enter(False, 0)
 
     cdef int flush_now(self) except -1:
-        if self.owner_tid and not self.forked and self.owner_tid == ur_gettid():
+        if self.owner and not self.forked and self.owner == ur_this_thread():
             self._enter(False, 0)
         return 0
 
@@ -297,11 +301,6 @@ cdef class UringEngine(Engine):
             with nogil:
                 ret = ring_enter(&self.ring, 1 if wait else 0, deadline_ns)
             self.blind_turns = 0
-            if ret == -EEXIST:
-                # The thread that owned the ring is gone and this one got its number.
-                self._move()
-                self.attach()
-                continue
             if ret < 0 and ret not in (-EINTR, -ETIME, -EAGAIN, -EBUSY):
                 raise OSError(-ret, f"io_uring_enter: {os.strerror(-ret)}")
             if not all_written or self.quiet_count:
@@ -394,7 +393,7 @@ cdef class UringEngine(Engine):
     cdef void unpin(self, int number) noexcept:
         if self.fixed is not None:
             self.fixed.leave(number)
-            if self.owner_tid == ur_gettid() and not self.forked and self.ring.fd >= 0:
+            if self.owner == ur_this_thread() and not self.forked and self.ring.fd >= 0:
                 self.fixed.sweep()
 
     cdef bint has_pinned(self, int number) noexcept:
