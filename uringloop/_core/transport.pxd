@@ -13,6 +13,7 @@ cdef class Transport:
     cdef object cvars                  # the contextvars.Context protocol callbacks run in
     cdef object sock                   # the socket object; made when first asked for, if the core made the descriptor
     cdef dict extra                    # what the maker of the transport adds to get_extra_info
+    cdef bint holds_socket             # closing the socket object under us leaves the descriptor open
     cdef int fd                        # ours to close, through `sock` if there is one; -1 once closed
     cdef object made_at                # debug mode: the stack it was made on
     cdef bytes peer                    # raw address of the peer, b"" where there is none

@@ -161,6 +161,11 @@ cdef class Transport:
             self.made_at = format_helpers.extract_stack(sys._getframe(0))
         loop._transports.put(fd, self)
         self.fd = fd  # from here on __del__ takes it out of there
+        if isinstance(sock, socket.socket):
+            # As socket.makefile() does: a program that closes the socket under its transport must not give the number
+            # away, or what is sent next reaches whoever has got it.
+            sock._io_refs += 1
+            self.holds_socket = True
         return 0
 
     cdef int introduce(self, object waiter) except -1:
@@ -412,10 +417,13 @@ cdef class Transport:
         self._loop._transports.drop(self.fd, self)
         self.local = self.local_address()
         fd, self.fd = self.fd, -1
-        if self.sock is not None:
-            self.sock.close()
-        else:
+        if self.sock is None:
             c_close(fd)
+            return
+        self.sock.close()
+        if self.holds_socket:
+            self.holds_socket = False
+            self.sock._decref_socketios()
 
     # What the kinds of transport say
 
