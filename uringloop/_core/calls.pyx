@@ -22,10 +22,11 @@ cdef extern from *:
     static inline PyObject *ur_steal(PyObject *owned) { return owned; }
     """
     object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
+    int PyUnicode_Compare(PyObject *left, PyObject *right) noexcept  # which can not fail: the names of arguments are str
     Py_ssize_t PyTuple_GET_SIZE(PyObject *items) noexcept
     PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t i) noexcept
 
-cdef str _CONTEXT = "context"
+cdef str _CONTEXT = sys.intern("context")  # as every caller's: compared by identity first
 cdef tuple _ONLY_CONTEXT = (_CONTEXT,)
 cdef tuple _CALLBACK = ("callback",)
 cdef tuple _DELAY = ("delay", "callback")
@@ -34,9 +35,15 @@ cdef tuple _WHEN = ("when", "callback")
 
 cdef inline bint _in_order(Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t least) noexcept:
     """As tasks and futures give them: the context with every call, under its interned name, and nothing else by name."""
+    cdef PyObject *name
     if nargs < least:
         return False
-    return kwnames is NULL or PyTuple_GET_SIZE(kwnames) == 1 and PyTuple_GET_ITEM(kwnames, 0) == <PyObject *> _CONTEXT
+    if kwnames is NULL:
+        return True
+    if PyTuple_GET_SIZE(kwnames) != 1:
+        return False
+    name = PyTuple_GET_ITEM(kwnames, 0)
+    return name == <PyObject *> _CONTEXT or PyUnicode_Compare(name, <PyObject *> _CONTEXT) == 0
 
 
 cdef inline PyObject *_context(PyObject **args, Py_ssize_t nargs, PyObject *kwnames) noexcept:

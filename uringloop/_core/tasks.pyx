@@ -27,9 +27,10 @@ cdef enum:
 cdef dict _tasks = tasks.__dict__
 cdef dict _futures = futures.__dict__
 cdef tuple _NO_ARGUMENTS = ()
-cdef str _NAME = "name"
-cdef str _CONTEXT = "context"
-cdef str _EAGER_START = "eager_start"
+# Interned, as every caller's are: they are compared by identity.
+cdef str _NAME = sys.intern("name")
+cdef str _CONTEXT = sys.intern("context")
+cdef str _EAGER_START = sys.intern("eager_start")
 
 _signature = inspect.signature(base_events.BaseEventLoop.create_task)
 cdef int _known = MOST_NAMED if inspect.Parameter.VAR_KEYWORD in {p.kind for p in _signature.parameters.values()} else 2
