@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import tracemalloc
 from collections.abc import Coroutine
 from typing import Any
 
@@ -142,3 +143,24 @@ def test_in_debug_mode_a_task_knows_the_line_that_made_it(loop: Any) -> None:
         task = loop.create_task(nothing(), **named)
         assert task._source_traceback[-1].filename == __file__, task._source_traceback
         loop.run_until_complete(task)
+
+
+@pytest.mark.engines("uring", "epoll")
+@pytest.mark.parametrize("name", ["context", "".join(("con", "text"))], ids=["interned", "not interned"])
+def test_a_context_costs_no_memory(loop: Any, name: str) -> None:
+    """Every step of a task gives it: its name is not looked up in a dictionary made for it."""
+
+    def most(**named: Any) -> int:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        loop.call_soon(print, **named)
+        return tracemalloc.get_traced_memory()[1] - before
+
+    named: Any = {name: contextvars.copy_context()}
+    tracemalloc.start()
+    try:
+        for _ in range(3):  # what is made once is made by now
+            without, with_context = most(), most(**named)
+        assert with_context <= without + 100
+    finally:
+        tracemalloc.stop()

@@ -158,7 +158,7 @@ cdef class BufferPool:
         written is in the caches still."""
         if self.bulk <= 1:
             return LEAST_BULK
-        return min(max(<Py_ssize_t> BULK_ROOM // max(self.bulk, 1), <Py_ssize_t> LEAST_BULK), <Py_ssize_t> MOST_BULK)
+        return min(max(<Py_ssize_t> BULK_ROOM // self.bulk, <Py_ssize_t> LEAST_BULK), <Py_ssize_t> MOST_BULK)
 
     cdef void close(self) noexcept:
         """Free the memory. The ring must be closed before: the kernel writes into it until then."""
