@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import itertools
 import os
@@ -10,7 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +191,65 @@ def test_a_loop_in_another_thread_spawns(new_loop: Callable[..., Any]) -> None:
     thread.start()
     thread.join(30)
     assert outcomes == [(b"data", None), 0]
+
+
+async def short_process(number: int) -> None:
+    """One that ends by itself, is killed, or is killed while it ends: its status is the right one."""
+    status = number % 120
+    match number % 6:
+        case 0:
+            process = await asyncio.create_subprocess_exec("true", stdin=DEVNULL)
+            expected = {0}
+        case 1:
+            process = await asyncio.create_subprocess_shell(f"exit {status}", stdin=DEVNULL)
+            expected = {status}
+        case 2:
+            command = f"echo {number}; exit {status}"
+            process = await asyncio.create_subprocess_exec("sh", "-c", command, stdin=PIPE, stdout=PIPE)
+            assert await process.communicate(b"nobody reads this") == (b"%d\n" % number, None)
+            expected = {status}
+        case 3:
+            process = await asyncio.create_subprocess_shell("kill -USR1 $$", stderr=PIPE)
+            expected = {-signal.SIGUSR1}
+        case 4:
+            process = await asyncio.create_subprocess_exec("sleep", "100", stdout=DEVNULL)
+            process.terminate()
+            expected = {-signal.SIGTERM}
+        case _:
+            process = await asyncio.create_subprocess_exec("false")
+            for _ in range(number % 7):
+                await asyncio.sleep(0)
+            # who was faster is for the kernel to say; kill never raises here, and reaches nobody else
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            expected = {1, -signal.SIGKILL}
+    assert await process.wait() in expected, (number, process.returncode, expected)
+
+
+@pytest.mark.parametrize("count", [240, pytest.param(5000, marks=pytest.mark.stress)])
+def test_short_processes_of_loops_in_two_threads_are_all_told(
+    new_loop: Callable[..., Any], count: int
+) -> None:
+    told: list[int] = []
+
+    def work(numbers: Iterator[int]) -> None:
+        async def worker() -> None:
+            for number in numbers:
+                await short_process(number)
+                told.append(number)
+
+        async def main() -> None:
+            await asyncio.gather(*[worker() for _ in range(20)])
+
+        with contextlib.closing(new_loop()) as loop:
+            loop.run_until_complete(main())
+
+    with ThreadPoolExecutor(1) as pool:
+        in_thread = pool.submit(work, iter(range(count // 2)))
+        work(iter(range(count // 2, count)))
+        in_thread.result()
+    assert sorted(told) == list(range(count))
+    assert no_child_is_left()
 
 
 def test_a_status_read_by_popen_is_not_lost(run: Any) -> None:
