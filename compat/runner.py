@@ -208,17 +208,21 @@ class _ModuleRun:
         """Follow a process to its end: (test that was running, reached the end, was killed for silence)."""
         running: str | None = None
         done = False
-        last_event = time.monotonic()
+        silent, looked = 0.0, time.monotonic()
         while True:
             exited = process.popen.poll() is not None
+            # Who was suspended counts no more than a second: so was the test.
+            now = time.monotonic()
+            silent += min(now - looked, 1.0)
+            looked = now
             for event in process.events():
-                last_event = time.monotonic()
+                silent = 0.0
                 running = self.take(event, running)
                 done = done or event["event"] == "done"
             limit = _SILENT_SECONDS if running is None else self.suite.test_seconds
             if exited:
                 return running, done, False
-            if time.monotonic() - last_event > limit:
+            if silent > limit:
                 process.kill()
                 return running, done, True
             time.sleep(_POLL_SECONDS)
