@@ -141,3 +141,57 @@ def test_sync_wait_times_out_with_the_lock(engine: str) -> None:
         assert not condition.wait_for_sync(lambda: False, 0.01)
     assert time.monotonic() - start >= 0.02
     assert condition.statistics()["waiting"] == 0
+
+
+def test_sync_wait_in_a_loop_raises_before_it_lets_the_lock_go(loop: Any) -> None:
+    condition = Condition()
+
+    async def main() -> None:
+        async with condition:
+            for wait in (
+                condition.wait_sync,
+                lambda timeout: condition.wait_for_sync(lambda: False, timeout),
+            ):
+                with pytest.raises(RuntimeError, match=r"await condition\.wait"):
+                    wait(0.01)
+                assert condition.locked()
+        assert condition.statistics()["waits"] == 0
+
+    loop.run_until_complete(main())
+
+
+class InterruptedLock(Lock):
+    """As if a signal handler raised while one waits for the lock."""
+
+    interrupts = 1
+
+    def acquire_sync(self, timeout: float | None = None) -> bool:
+        if self.interrupts:
+            self.interrupts -= 1
+            raise KeyboardInterrupt
+        return super().acquire_sync(timeout)
+
+
+def test_interrupted_sync_wait_holds_the_lock_and_passes_its_notification_on(threads: Any) -> None:
+    condition, log = Condition(InterruptedLock()), []
+
+    def interrupted() -> None:
+        with pytest.raises(KeyboardInterrupt), condition:
+            try:
+                condition.wait_sync()
+            finally:
+                log.append(condition.locked())
+
+    def wait() -> None:
+        with condition:
+            log.append(condition.wait_sync(20))
+
+    for number, work in enumerate((interrupted, wait), 1):
+        threads.plain(work)
+        while condition.statistics()["waiting"] < number:
+            time.sleep(0.001)
+    with condition:
+        condition.notify()
+    threads.join()
+    assert log == [True, True]
+    assert not condition.locked()

@@ -81,12 +81,20 @@ class Condition:
 
     def wait_sync(self, timeout: float | None = None) -> bool:
         """From a plain thread: True once notified, False after `timeout` seconds; the lock is held again."""
-        timeout = seconds(timeout)
+        timeout, acquire = seconds(timeout), self._lock.acquire_sync
         place = self._leave(self._line.stand_sync)
         try:
-            return self._line.sleep_in(place, timeout)
-        finally:
-            self._lock.acquire_sync()
+            notified = self._line.sleep_in(place, timeout)
+        except BaseException:  # a signal handler's
+            _insist(acquire)
+            raise
+        try:
+            _insist(acquire)
+        except BaseException:
+            if notified:
+                self._line.wake(1)  # as in `wait`
+            raise
+        return notified
 
     def wait_for_sync(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """From a plain thread: what the predicate returned last, after `timeout` seconds at the latest."""
@@ -147,3 +155,19 @@ class Condition:
     def __repr__(self) -> str:
         state = "locked" if self.locked() else "unlocked"
         return f"<{type(self).__name__} {state} waiting={self._line.waiting}>"
+
+
+def _insist(acquire: Callable[[], object]) -> None:
+    """What a signal handler raises waits for the lock as well: who is told of it is about to release the lock."""
+    interrupted = None
+    while True:
+        try:
+            acquire()
+            break
+        except BaseException as error:
+            interrupted = error
+    if interrupted is not None:
+        try:
+            raise interrupted
+        finally:
+            interrupted = None

@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.patience cimport patience
-from uringloop._core.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, task_waiter, thread_waiter
+from uringloop._core.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, not_in_a_loop, task_waiter, thread_waiter
 
 
 cdef class Line(Waitlist):
@@ -20,6 +20,7 @@ cdef class Line(Waitlist):
 
     def stand_sync(self):
         """A place for a plain thread, to sleep in."""
+        not_in_a_loop("Condition.wait_sync()", "`await condition.wait()`")
         return self.placed(thread_waiter(self, True))
 
     cdef object placed(self, Waiter waiter):
