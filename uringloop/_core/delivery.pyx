@@ -23,18 +23,24 @@ cdef class Delivery:
 
 
 cdef bint deliver_foreign(Runnable node, object loop) except -1:
-    """From any thread. False: the loop is closed, or may not have taken it."""
+    """From any thread. False: the loop is closed."""
     cdef Delivery delivery = Delivery.__new__(Delivery)
+    cdef bint interrupted = False, taken = False
     delivery.node = node
     delivery.loop = loop
-    try:
-        if _running_loop() is loop:
-            loop.call_soon(delivery)
-        else:
-            loop.call_soon_threadsafe(delivery)
-    except BaseException as error:
-        delivery.node = None
-        if isinstance(error, KeyboardInterrupt):
-            PyErr_SetInterrupt()  # a signal handler's: raised again where it does no harm
-        return False
-    return True
+    while not taken:
+        try:
+            if _running_loop() is loop:
+                loop.call_soon(delivery)
+            else:
+                loop.call_soon_threadsafe(delivery)
+            taken = True
+        except KeyboardInterrupt:
+            # A signal handler's. Whether the loop has it can not be known: once more, and the second call does nothing.
+            interrupted = True
+        except BaseException:
+            delivery.node = None
+            break
+    if interrupted:
+        PyErr_SetInterrupt()  # raised again where it does no harm
+    return taken
