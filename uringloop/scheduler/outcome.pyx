@@ -89,9 +89,10 @@ cdef class Outcome(Waitlist):
         cdef list callbacks
         ur_guard_lock(&self.guard)
         callbacks, self.callbacks = self.callbacks, None
+        condition = self.condition  # who makes one from now on finds the state settled
         ur_guard_unlock(&self.guard)
-        if self.condition is not None:
-            with self.condition:
+        if condition is not None:
+            with condition:
                 for waiter in self._waiters:
                     if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
                         waiter.add_cancelled(self)
@@ -99,7 +100,7 @@ cdef class Outcome(Waitlist):
                         waiter.add_exception(self)
                     else:
                         waiter.add_result(self)
-                self.condition.notify_all()
+                condition.notify_all()
         for callback in callbacks:
             _call(callback, self)
         return 0
@@ -117,7 +118,7 @@ cdef class Outcome(Waitlist):
             return self.value
         if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
             raise cancelled()
-        self.looked = True
+        ur_store_flag(&self.looked, True)
         raise self.error.with_traceback(self.traceback)
 
     cdef bint cancel_instead(self, object message) except -1:
@@ -135,7 +136,7 @@ cdef class Outcome(Waitlist):
         self._wait(timeout)
         if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
             raise _Cancelled()
-        self.looked = True
+        ur_store_flag(&self.looked, True)
         return self.error
 
     def _wait(self, timeout):
@@ -197,7 +198,7 @@ cdef class Outcome(Waitlist):
         """How asyncio.wrap_future asks since Python 3.15: done, cancelled, result, exception."""
         if not self.take():
             return False, False, None, None
-        self.looked = True
+        ur_store_flag(&self.looked, True)
         return True, ur_load_flag(&self.state) == OUTCOME_CANCELLED, self.value, self.error
 
     # What concurrent.futures.wait() and as_completed() look at
@@ -217,7 +218,7 @@ cdef class Outcome(Waitlist):
         return self.condition
 
     def __del__(self):
-        if ur_load_flag(&self.state) == OUTCOME_FAILED and not self.looked:
+        if ur_load_flag(&self.state) == OUTCOME_FAILED and not ur_load_flag(&self.looked):
             logger.error("Exception of %r was never retrieved", self, exc_info=self.error)
 
 
