@@ -16,6 +16,6 @@ cdef class Spinner:
 
     cdef int64_t window(self) noexcept
     cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1
-    cdef void pause(self, int64_t now) noexcept
+    cdef void pause(self, int64_t since, int64_t now) noexcept
     cdef int64_t asleep(self) noexcept
     cdef void awake(self, int64_t since, bint woken) noexcept

@@ -22,7 +22,8 @@ cdef enum:
     MOST_CREDIT = 8
     GIL_WINDOW_NS = 20000     # for the end of the turn in which the other thread handed in
     CROWDED_NS = 300000       # no thread that answers keeps the core for so long, and no slice is as short
-    FIRST_PAUSE_NS = 100000000
+    FIRST_PAUSE_NS = 5000000  # a burst of a stranger's, as there is on any machine, is over by then
+    AGAIN_NS = 20000000       # so soon after a pause, it was not
     LONGEST_PAUSE_NS = 6400000000
 
 
@@ -76,7 +77,7 @@ cdef class Spinner:
                     now = ur_now_ns()
                     crowded = now - looked > CROWDED_NS
         if crowded:
-            self.pause(now)
+            self.pause(looked, now)
         ur_store_int(&_busy, True)
         self.hits += io or woken
         self.was_woken = woken
@@ -89,9 +90,9 @@ cdef class Spinner:
             self.io_credit = min(self.io_credit + 1, MOST_CREDIT) if io else self.io_credit - 2
         return io or woken
 
-    cdef void pause(self, int64_t now) noexcept:
-        """The machine is crowded: no spins for a while."""
-        if self.paused_at and now - self.paused_at < 3 * self.pause_ns:
+    cdef void pause(self, int64_t since, int64_t now) noexcept:
+        """The machine is crowded, a yield took from `since` to `now`: no spins for a while."""
+        if self.paused_at and since - self.paused_at - self.pause_ns < <int64_t> AGAIN_NS:
             self.pause_ns = min(4 * self.pause_ns, <int64_t> LONGEST_PAUSE_NS)
         else:
             self.pause_ns = FIRST_PAUSE_NS
