@@ -111,3 +111,27 @@ def test_loop_that_closes_gives_it_back(new_loop: Any) -> None:
     loop.close()
     gc.collect()
     assert guarded.run_sync(lambda value: value) == 0
+
+
+def test_exception_after_the_caller_was_cancelled_is_told(loop: Any) -> None:
+    guarded, told = Guarded(0), []
+
+    async def fail(_: int, goes_on: asyncio.Event) -> None:
+        await goes_on.wait()
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        goes_on = asyncio.Event()
+        caller = asyncio.create_task(guarded.run(fail, goes_on))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        caller.cancel()
+        await asyncio.wait([caller])
+        goes_on.set()
+        await guarded.run(asyncio.sleep)
+
+    loop.set_exception_handler(lambda loop, context: told.append(context["exception"]))
+    loop.run_until_complete(main())
+    gc.collect()
+    assert [type(error) for error in told] == [ZeroDivisionError]
+    told.clear()
