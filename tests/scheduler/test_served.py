@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,38 @@ def test_port_is_served_on_by_those_that_live(engine: str) -> None:
         served = scheduler.serve(tell, "127.0.0.1", 0)
         kill(scheduler, 0)
         assert {ask(("127.0.0.1", served.port)).split()[0] for _ in range(20)} == {scheduler.contexts[1].name}
+
+
+@pytest.mark.parametrize("where", ["port", "path", "tls"])
+def test_who_waits_to_be_accepted_when_a_context_dies_is_served_by_another(
+    engine: str, where: str, tmp_path: Path
+) -> None:
+    held, die = threading.Event(), threading.Event()
+    at: dict[str, Any] = {"host": "127.0.0.1", "port": 0}
+    if where == "path":
+        at = {"path": str(tmp_path / "socket")}
+    elif where == "tls":
+        at["ssl"] = server_context()
+
+    async def hold_up_and_die() -> None:
+        held.set()
+        die.wait(20)
+        raise SystemExit
+
+    with Scheduler(2) as scheduler, ExitStack() as stack:
+        served = scheduler.serve(tell, **at)
+        scheduler.submit(hold_up_and_die(), context=scheduler.contexts[0])
+        assert held.wait(10)
+        clients = [stack.enter_context(connected(served.addresses[0])) for _ in range(20)]
+        die.set()
+        scheduler.contexts[0].thread.join(10)
+        for client in clients:
+            if where == "tls":
+                client = client_context().wrap_socket(client, server_hostname="localhost")
+            with client:
+                client.sendall(b"hello\n")
+                assert rest(client).decode() == f"{scheduler.contexts[1].name} hello\n"
+        assert scheduler.stop() == StopReport(dead=[scheduler.contexts[0]])
 
 
 def test_path_is_served_on_after_a_want_of_descriptors(

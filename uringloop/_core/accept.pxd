@@ -7,6 +7,7 @@ cdef class AcceptOp(Op):
     # The loop's thread only.
     cdef Engine engine
     cdef readonly object listener    # net/servers.py's Listener, None once stopped
+    cdef object late                 # once stopped: who takes what the kernel had accepted by then; None: it is closed
     cdef int *accepted               # descriptors nobody has taken yet
     cdef Py_ssize_t count
     cdef Py_ssize_t size

@@ -34,9 +34,12 @@ cdef class AcceptOp(Op):
         if self.state == OP_IDLE and not self.queued:
             self.engine.submit(self)
 
-    def stop(self):
-        """Accept no more: connections the kernel had accepted for us already are closed."""
+    def stop(self, late=None):
+        """Accept no more: connections the kernel had accepted for us already are given to `late`, or closed."""
+        if self.listener is None:
+            return
         self.listener = None
+        self.late = late
         if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
             self.engine.cancel(self)
             # Now: the port is free once the kernel has let go, and the caller may bind it again at once.
@@ -82,10 +85,12 @@ cdef class AcceptOp(Op):
         try:
             for i in range(count):
                 fd, self.accepted[i] = self.accepted[i], -1
-                if self.listener is None or self.engine.closed:
+                if self.late is not None:
+                    self.late(fd)
+                elif self.listener is None or self.engine.closed:
                     c_close(fd)
-                    continue
-                self.listener.connected(fd)
+                else:
+                    self.listener.connected(fd)
         except BaseException:
             # Leaves the loop (KeyboardInterrupt): what is left is taken when it runs again.
             if not self.queued:
@@ -111,6 +116,7 @@ cdef class AcceptOp(Op):
         cdef int error = self.error
         self.error = 0
         if self.listener is None:
+            self.late = None
             return 0
         if error == EINVAL and self.multishot:
             self.multishot = False

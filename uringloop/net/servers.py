@@ -55,8 +55,8 @@ class Listener:
     def fileno(self) -> int:
         return self._sock.fileno()
 
-    def stop(self) -> None:
-        self._accept.stop()
+    def stop(self, late: Callable[[int], object] | None = None) -> None:
+        self._accept.stop(late)
 
     def report_unclosed(self) -> None:
         """Debug mode: the loop closes, and this was never stopped."""

@@ -4,6 +4,7 @@ connections belong to the loop that has them."""
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -22,16 +23,20 @@ Factory = Callable[[], asyncio.BaseProtocol]
 
 
 class Share:
-    """What one context has of a server. Everything but `drain` is called on the context's own thread."""
+    """What one context has of a server. Everything but `drain` is called on the context's own thread. Where the
+    context dies, another one of `shares` takes over its listener, with who waits there to be accepted."""
 
-    def __init__(self, context: Context, connected: Connected | None, factory: Factory | None) -> None:
+    def __init__(
+        self, context: Context, connected: Connected | None, factory: Factory | None, shares: list[Share]
+    ) -> None:
         self.context = context
+        self._shares = shares
         self.factory: Factory = self._make_protocol if factory is None else factory
         self._connected = connected
         self.server: Any = None  # asyncio's, once there is one
         self._handling: set[asyncio.Task[None]] = set()
         self._over: list[Callable[[], None]] = []  # what `drain` was given, until it was called
-        context.endings.add(self.close)
+        context.endings.add(self._ends)
 
     def _make_protocol(self) -> asyncio.BaseProtocol:
         """As asyncio.start_server does."""
@@ -65,9 +70,54 @@ class Share:
 
     def close(self) -> None:
         """Accept no more."""
-        self.context.endings.discard(self.close)
+        self.context.endings.discard(self._ends)
         if self.server is not None:
             self.server.close()
+
+    def _ends(self) -> None:
+        try:
+            if self.context.error is not None and self.server is not None:
+                for sock in self.server._sockets or ():
+                    self._to_another("adopt_listener", sock.dup())
+                    listener = self.context.loop._listeners.get(sock)
+                    if listener is not None:
+                        listener.stop(late=self._to_another_connected)
+        finally:
+            self.close()
+
+    def _to_another(self, what: str, sock: socket.socket) -> None:
+        for share in self._shares:
+            if share.server is not None and share.context.alive:
+                with suppress(RuntimeError):  # it ended just now
+                    share.context.loop.call_soon_threadsafe(getattr(share, what), sock)
+                    return
+        sock.close()
+
+    def _to_another_connected(self, fd: int) -> None:
+        self._to_another("adopt_connection", socket.socket(fileno=fd))
+
+    def adopt_listener(self, sock: socket.socket) -> None:
+        """Serve it with the listener of our own, until that one is closed."""
+        server = self.server
+        if server._sockets is None:
+            sock.close()
+        elif not self.context.alive:
+            self._to_another("adopt_listener", sock)
+        else:
+            server._sockets.append(sock)
+            timeouts = server._ssl_handshake_timeout, server._ssl_shutdown_timeout
+            self.context.loop._start_serving(
+                server._protocol_factory, sock, server._ssl_context, server, server._backlog, *timeouts
+            )
+
+    def adopt_connection(self, sock: socket.socket) -> None:
+        """Another has accepted it."""
+        for own in self.server._sockets or ():
+            listener = self.context.loop._listeners.get(own)
+            if listener is not None:
+                listener.connected(sock.detach())
+                return
+        sock.close()
 
     def drain(self, serving: Tally) -> None:
         """From any thread: close, and be counted until all who are being served have been."""
@@ -110,7 +160,10 @@ class Served:
                 "either client_connected_cb or protocol_factory says what to do with a connection"
             )
         self.addresses: list[Any] = []  # what is listened on, as getsockname() says
-        self._shares = [Share(context, connected, factory) for context in contexts if context.alive]
+        self._shares: list[Share] = []
+        self._shares += [
+            Share(context, connected, factory, self._shares) for context in contexts if context.alive
+        ]
         self._unix: UnixListener | None = None
         self._closed = False
 

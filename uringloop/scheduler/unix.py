@@ -117,7 +117,7 @@ class UnixListener:
     def _stop_accepting(self) -> None:
         spreader, self._spreader = self._spreader, None
         if spreader is not None:
-            spreader.stop()
+            spreader.stop(spreader.connected)
 
     def _hand_out(self, sock: socket.socket) -> None:
         for _ in self._shares:
