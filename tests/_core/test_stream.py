@@ -205,3 +205,76 @@ def test_writing_after_the_end_is_warned_of_from_the_fifth_time_on(
             assert await receive(peer, 100) == b""
 
     run(main())
+
+
+async def flowing_stream() -> tuple[Any, socket.socket]:
+    """A stream whose socket has taken a large write whole, and a peer with room for more."""
+    left, peer = socket.socketpair()
+    left.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 << 20)
+    left.setblocking(False)
+    peer.setblocking(False)
+    _, protocol = await asyncio.get_running_loop().create_unix_connection(Recorder, sock=left)
+    protocol.transport.write(bytes(70_000))
+    await receive(peer, 70_000)
+    assert protocol.flow == []
+    return protocol, peer
+
+
+@pytest.mark.engines("uring", "epoll")  # a send of the fake one may be short
+def test_a_stream_that_flows_gathers_what_a_turn_writes(loop: Any) -> None:
+    """Beyond the mark, since nothing of it is a backlog; up to a bound, since all of it is memory."""
+
+    async def main() -> None:
+        protocol, peer = await flowing_stream()
+        with peer:
+            sizes = []
+            for _ in range(10):
+                protocol.transport.write(bytes(65536))
+                sizes.append(protocol.transport.get_write_buffer_size())
+            assert max(sizes) == 7 * 65536 and 0 in sizes and protocol.flow == []
+            assert len(await receive(peer, 10 * 65536)) == 10 * 65536
+            protocol.transport.close()
+            await protocol.lost
+
+    loop.run_until_complete(main())
+
+
+def test_what_was_gathered_and_does_not_leave_pauses_the_writer(loop: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await flowing_stream()
+        with peer:
+            sent = bytearray()
+            while not protocol.flow:
+                for letter in b"abcd":  # 256 KB: less than is gathered, more than the mark
+                    sent += bytes([letter]) * 65536
+                    protocol.transport.write(bytes([letter]) * 65536)
+                await turns()
+                assert protocol.flow or protocol.transport.get_write_buffer_size() <= 65536
+            assert protocol.flow == ["pause"] and protocol.transport.get_write_buffer_size() > 65536
+            size = len(sent)
+            protocol.transport.write(b"the last")
+            assert await receive(peer, size + 8) == bytes(sent) + b"the last"
+            await protocol.when(lambda: "resume" in protocol.flow)
+            protocol.transport.close()
+            await protocol.lost
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))
+
+
+@pytest.mark.engines("uring", "epoll")
+def test_a_lower_mark_gathers_less(loop: Any) -> None:
+    async def main() -> None:
+        protocol, peer = await flowing_stream()
+        with peer:
+            protocol.transport.set_write_buffer_limits(high=0)
+            for _ in range(5):
+                protocol.transport.write(b"x" * 1000)
+                assert protocol.transport.get_write_buffer_size() == 0
+            protocol.transport.set_write_buffer_limits(high=1000)
+            for _ in range(20):
+                protocol.transport.write(b"x" * 1000)
+                assert protocol.transport.get_write_buffer_size() < 8000
+            protocol.transport.abort()
+            await protocol.lost
+
+    loop.run_until_complete(main())

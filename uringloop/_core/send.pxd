@@ -25,11 +25,13 @@ cdef class SendOp(Op):
     cdef Py_ssize_t limit       # ... which is no more than this at once
     cdef Gather *gather         # not NULL once it was needed
     cdef bint blocked           # the socket was full: wait until it is writable first
+    cdef bint flows             # it has taken all of a large write at once before
     cdef int result             # what the kernel said last
     cdef bint has_result
 
     cdef int append(self, bytes data) except -1
     cdef int try_now(self) noexcept
+    cdef bint gathers(self, Py_ssize_t high) noexcept
     cdef int start(self) except -1
     cdef void drop(self) noexcept
     cdef int _pieces(self) noexcept

@@ -323,7 +323,7 @@ cdef class StreamTransport(Transport):
         if self.send is None:
             self.send = SendOp(self)
         self.send.append(data)
-        if self.send.size > self.high:
+        if self.send.size > self.high and not self.send.gathers(self.high):
             return self.push()
         return self.send.start()
 
@@ -333,6 +333,7 @@ cdef class StreamTransport(Transport):
         cdef int error = self.send.try_now()
         if error < 0:
             return self.io_failed(-error, _FATAL_WRITE)
+        self.send.flows |= self.send.size == 0
         self.send.start()  # before the protocol is told, which may raise what leaves the loop
         return self.pause_writer() if self.send.size > self.high else 0
 
@@ -363,7 +364,8 @@ cdef class StreamTransport(Transport):
         """After a send: resume the writer, or finish what waited for the queue to be empty."""
         self.resume_writer()  # may write again
         if self.send.size or self.lost:
-            return 0
+            # What was gathered, and is a backlog after all.
+            return self.pause_writer() if self.send.size > self.high and not self.closing else 0
         if self.empty_waiter is not None and not self.empty_waiter.done():
             self.empty_waiter.set_result(None)
         if self.closing:
