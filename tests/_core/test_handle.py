@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import re
 import signal
 import socket
 import sys
+import sysconfig
 import threading
 import weakref
 from collections.abc import Callable
@@ -249,3 +251,75 @@ def test_a_callback_that_runs_its_own_handle_keeps_what_it_was_called_with(loop:
     loop.call_soon(loop.stop)
     loop.run_forever()
     assert seen == [True]
+
+
+MANY = 3000  # of so many pending callbacks the contexts are hidden from the collector
+COLOUR: contextvars.ContextVar[Any] = contextvars.ContextVar("COLOUR")
+
+
+def contexts_the_collector_sees() -> int:
+    return sum(type(found) is contextvars.Context for found in gc.get_objects())
+
+
+@pytest.mark.engines("uring")
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="hides nothing")
+@pytest.mark.parametrize("way", ["call_soon", "call_soon_threadsafe", "call_later"])
+def test_the_contexts_of_many_callbacks_cost_the_collector_nothing(loop: Any, way: str) -> None:
+    before = contexts_the_collector_sees()
+    callback = (1e-9, id, 1) if way == "call_later" else (id, 1)
+    handles = [getattr(loop, way)(*callback) for _ in range(MANY)]
+    assert contexts_the_collector_sees() - before < MANY // 2
+    shown = [handle._context for handle in handles]
+    assert all(map(gc.is_tracked, shown))
+    assert contexts_the_collector_sees() - before == MANY
+    del handles
+    turns_of(loop, 3)
+    assert all(map(gc.is_tracked, shown))
+    del shown
+    assert contexts_the_collector_sees() == before
+
+
+def turns_of(loop: Any, count: int) -> None:
+    for _ in range(count):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+
+
+@pytest.mark.parametrize("way", ["call_soon", "call_soon_threadsafe", "call_later"])
+def test_each_of_many_callbacks_has_the_context_of_its_call(loop: Any, way: str) -> None:
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(COLOUR.get())
+        COLOUR.set(-1)  # in a copy of its own
+
+    def call() -> None:
+        for number in range(MANY):
+            COLOUR.set(number)
+            getattr(loop, way)(*((0, look) if way == "call_later" else (look,)))
+
+    contextvars.copy_context().run(call)
+    while len(seen) < MANY:
+        turns_of(loop, 1)
+    assert seen == list(range(MANY))
+
+
+@pytest.mark.parametrize("timers", [False, True])
+def test_what_only_a_hidden_context_refers_to_is_collected_with_its_loop(
+    new_loop: Callable[[], Any], engine: str, timers: bool
+) -> None:
+    class Value: ...
+
+    loop = asyncio.new_event_loop() if engine == "asyncio" else uringloop.new_event_loop()
+    value: Any = Value()
+    value.loop, gone = loop, weakref.ref(value)
+    contexts = contextvars.copy_context()
+    contexts.run(COLOUR.set, value)
+    for _ in range(MANY):
+        contexts.run(*((loop.call_later, 3600) if timers else (loop.call_soon,)), id, 1)
+    del contexts, value, loop
+    with pytest.warns(ResourceWarning, match="unclosed event loop") as caught:
+        gc.collect()
+    caught.clear()
+    gc.collect()
+    assert gone() is None

@@ -26,7 +26,6 @@ cdef extern from "Python.h":
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
     PyObject *PyObject_Vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     PyObject *PyObject_CallObject(PyObject *callable, PyObject *args) noexcept
-    PyObject *PyContext_CopyCurrent() except NULL
     PyObject *PyTuple_New(Py_ssize_t size) except NULL
     void PyTuple_SET_ITEM(PyObject *items, Py_ssize_t i, PyObject *item) noexcept
     void PyObject_Init(PyObject *self, PyTypeObject *type) noexcept
@@ -49,6 +48,12 @@ cdef extern from *:
     int ur_visit(PyObject *object, visitproc visit, void *arg) noexcept
     int ur_context_enter "PyContext_Enter"(PyObject *) noexcept
     int ur_context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
+
+cdef extern from "own_context.h":
+    PyObject *ur_context_copy(uint8_t *kind) except NULL
+    void ur_context_show(PyObject *context, uint8_t *kind) noexcept
+    void ur_context_drop(PyObject *context, uint8_t kind) noexcept
+    int ur_context_visit(PyObject *context, uint8_t kind, visitproc visit, void *arg) noexcept
 
 cdef enum:
     MANY = 3
@@ -141,14 +146,7 @@ cdef class Handle(Runnable):
 
     cdef void let_go(self) noexcept:
         """Refer to what is to be called no more."""
-        cdef PyObject *callback = self.callback
-        cdef PyObject *first = self.args[0]
-        cdef PyObject *second = self.args[1]
-        self.callback = self.args[0] = self.args[1] = NULL
-        self.nargs = 0
-        Py_XDECREF(callback)
-        Py_XDECREF(first)
-        Py_XDECREF(second)
+        _drop(<PyObject *> self)
         if self.notes is not NULL:
             self.forget_loop()
 
@@ -172,13 +170,9 @@ cdef class Handle(Runnable):
         return 0
 
     cdef tuple arguments(self):
-        if self.nargs == 0:
-            return ()
-        if self.nargs == 1:
-            return (<object> self.args[0],)
-        if self.nargs == 2:
-            return (<object> self.args[0], <object> self.args[1])
-        return <tuple> self.args[0]
+        if self.nargs == MANY:
+            return <tuple> self.args[0]
+        return tuple([<object> self.args[i] for i in range(self.nargs)])
 
     cdef int set_arguments(self, tuple args) except -1:
         cdef Py_ssize_t i, nargs = len(args)
@@ -225,7 +219,7 @@ cdef class Handle(Runnable):
         return self._cancelled
 
     def get_context(self):
-        return <object> self.cvars
+        return self._context
 
     def _run(self):
         self.run(self._loop or events._get_running_loop())
@@ -245,6 +239,8 @@ cdef class Handle(Runnable):
 
     @property
     def _context(self):
+        with cython.critical_section(self):
+            ur_context_show(self.cvars, &self.cvars_kind)
         return <object> self.cvars
 
     @property
@@ -352,6 +348,15 @@ cdef int _set(PyObject *handle, PyObject *callback, PyObject **args, Py_ssize_t 
     return 0
 
 
+cdef inline int _set_context(PyObject *handle, PyObject *cvars) except -1:
+    if cvars is NULL or cvars == <PyObject *> None:
+        (<Handle> handle).cvars = ur_context_copy(&(<Handle> handle).cvars_kind)
+    else:
+        Py_INCREF(<object> cvars)
+        (<Handle> handle).cvars = cvars
+    return 0
+
+
 cdef inline PyObject *_owned(Handle handle) noexcept:
     Py_INCREF(handle)
     return <PyObject *> handle
@@ -373,11 +378,7 @@ cdef PyObject *new_handle(PyObject *callback, PyObject **args, Py_ssize_t nargs,
     if URINGLOOP_DEBUG:
         count_made(COUNT_HANDLE)
     _set(handle, callback, args, nargs)
-    if cvars is NULL or cvars == <PyObject *> None:
-        (<Handle> handle).cvars = PyContext_CopyCurrent()
-    else:
-        Py_INCREF(<object> cvars)
-        (<Handle> handle).cvars = cvars
+    _set_context(handle, cvars)
     return handle
 
 
@@ -397,11 +398,7 @@ cdef PyObject *new_timer_handle(double when, PyObject *callback, PyObject **args
         count_made(COUNT_HANDLE)
         count_made(COUNT_TIMER)
     _set(handle, callback, args, nargs)
-    if cvars is NULL or cvars == <PyObject *> None:
-        (<Handle> handle).cvars = PyContext_CopyCurrent()
-    else:
-        Py_INCREF(<object> cvars)
-        (<Handle> handle).cvars = cvars
+    _set_context(handle, cvars)
     (<TimerHandle> handle).when_seconds = when
     return handle
 
@@ -417,13 +414,15 @@ cdef void _empty(PyObject *handle) noexcept:
     """Drop all references of a handle nobody refers to any more, and leave it as new."""
     cdef PyObject *cvars = (<Handle> handle).cvars
     cdef PyObject *notes = (<Handle> handle).notes
+    cdef uint8_t kind = (<Handle> handle).cvars_kind
     ur_clear_weakrefs(handle)
     (<Handle> handle).cvars = (<Handle> handle).notes = NULL
+    (<Handle> handle).cvars_kind = 0
     (<Handle> handle)._cancelled = (<Handle> handle).repeats = False
     (<Handle> handle).shared = (<Handle> handle).awaited = False
     if (<Handle> handle).callback is not NULL:
         _drop(handle)
-    Py_XDECREF(cvars)
+    ur_context_drop(cvars, kind)
     Py_XDECREF(notes)
     if URINGLOOP_DEBUG:
         count_freed(COUNT_HANDLE)
@@ -435,7 +434,7 @@ cdef inline void _drop(PyObject *handle) noexcept:
     cdef PyObject *second = (<Handle> handle).args[1]
     (<Handle> handle).callback = (<Handle> handle).args[0] = (<Handle> handle).args[1] = NULL
     (<Handle> handle).nargs = 0
-    Py_DECREF(<object> callback)
+    Py_XDECREF(callback)
     Py_XDECREF(first)
     Py_XDECREF(second)
 
@@ -467,27 +466,29 @@ cdef void _dealloc_timer(PyObject *handle) noexcept:
 cdef int _traverse(PyObject *handle, visitproc visit, void *arg) noexcept:
     """Called by owners only: see the head of this file."""
     return (ur_visit((<Handle> handle).callback, visit, arg) or ur_visit((<Handle> handle).args[0], visit, arg)
-            or ur_visit((<Handle> handle).args[1], visit, arg) or ur_visit((<Handle> handle).cvars, visit, arg)
+            or ur_visit((<Handle> handle).args[1], visit, arg)
+            or ur_context_visit((<Handle> handle).cvars, (<Handle> handle).cvars_kind, visit, arg)
             or ur_visit((<Handle> handle).notes, visit, arg))
+
+
+cdef PyObject *_freed(PyObject *first, Py_ssize_t count) noexcept:
+    """Give back the first `count` of a list of free handles; what is left of it."""
+    cdef PyObject *handle
+    while count > 0:
+        handle, count = first, count - 1
+        first = (<Handle> handle).next
+        PyObject_Free(handle)
+    return first
 
 
 cdef void trim_free_handles() noexcept:
     """The loop is going to sleep: give back half of what a burst left behind and nobody has needed since the last sleep.
     What comes in bursts, with a sleep after each, finds its handles again."""
     global _free, _free_count, _free_unused, _free_timers, _free_timer_count, _free_timers_unused
-    cdef PyObject *handle
-    cdef Py_ssize_t excess = (_free_unused - FREE_KEPT) // 2
-    while excess > 0:
-        handle, excess = _free, excess - 1
-        _free = (<Handle> handle).next
-        _free_count -= 1
-        PyObject_Free(handle)
-    excess = (_free_timers_unused - FREE_KEPT) // 2
-    while excess > 0:
-        handle, excess = _free_timers, excess - 1
-        _free_timers = (<Handle> handle).next
-        _free_timer_count -= 1
-        PyObject_Free(handle)
+    cdef Py_ssize_t excess = max(_free_unused - FREE_KEPT, 0) // 2
+    cdef Py_ssize_t timers = max(_free_timers_unused - FREE_KEPT, 0) // 2
+    _free, _free_count = _freed(_free, excess), _free_count - excess
+    _free_timers, _free_timer_count = _freed(_free_timers, timers), _free_timer_count - timers
     _free_unused, _free_timers_unused = _free_count, _free_timer_count
 
 
