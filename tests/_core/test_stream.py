@@ -250,7 +250,7 @@ def test_what_was_gathered_and_does_not_leave_pauses_the_writer(loop: Any) -> No
                     protocol.transport.write(bytes([letter]) * 65536)
                 await turns()
                 assert protocol.flow or protocol.transport.get_write_buffer_size() <= 65536
-            assert protocol.flow == ["pause"] and protocol.transport.get_write_buffer_size() > 65536
+            assert protocol.flow == ["pause"]
             size = len(sent)
             protocol.transport.write(b"the last")
             assert await receive(peer, size + 8) == bytes(sent) + b"the last"
