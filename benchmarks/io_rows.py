@@ -15,6 +15,7 @@ BYTES = Metric("bytes", "B/s")
 P50 = Metric("p50", "s", higher_is_better=False)
 P99 = Metric("p99", "s", higher_is_better=False)
 MEMORY = Metric("memory", "B", higher_is_better=False)
+CLIENT = Metric("client", "cores", higher_is_better=False, compared=False)
 CPU_FIRST = (CPU, RATE, P50, P99)
 RATE_FIRST = (RATE, CPU, P50, P99)
 BARE_C = ("c-epoll", "c-uring")
@@ -93,7 +94,7 @@ def special_rows() -> list[Row]:
 
 def transfer_rows() -> list[Row]:
     """Bulk one way, broadcast, connections made and closed, UDP."""
-    bulk = (BYTES, Metric("cpu", "s", higher_is_better=False))
+    bulk = (BYTES, CPU, CLIENT)
     rows = []
     load: dict[str, Any]
     for connections in (1, 10):
@@ -112,7 +113,9 @@ def transfer_rows() -> list[Row]:
     rows.append(broadcast_row("broadcast", "transfer", 1000))
     order, load = {"kind": "protocol", "size": 64}, {"mode": "connect"}
     title = "connect, echo, close"
-    rows.append(load_row("connections", "transfer", title, order, load, metrics=RATE_FIRST, native=BARE_C))
+    rows.append(
+        load_row("connections", "transfer", title, order, load, metrics=(*RATE_FIRST, CLIENT), native=BARE_C)
+    )
     for label, size in {"64": 64, "1k": 1024}.items():
         order = {"kind": "udp", "family": "udp", "size": size}
         metrics = (*RATE_FIRST, Metric("lost", "", higher_is_better=False, compared=False))
@@ -139,11 +142,11 @@ def tls_rows() -> list[Row]:
             order = {"kind": kind, "size": SIZES[label], "tls": True}
             title = f"TLS {KINDS[kind]} {label}, 50 conn., CPU/msg"
             load = {"connections": 50, "warm_up": 0.4}
-            rows.append(load_row(f"tls-{kind}-{label}", "tls", title, order, load))
+            metrics = (*CPU_FIRST, CLIENT)
+            rows.append(load_row(f"tls-{kind}-{label}", "tls", title, order, load, metrics=metrics))
     order, load = {"kind": "protocol", "size": 64, "tls": True}, {"mode": "connect"}
-    rows.append(
-        load_row("tls-handshakes", "tls", "TLS connect, echo, close", order, load, metrics=RATE_FIRST)
-    )
+    title, metrics = "TLS connect, echo, close", (*RATE_FIRST, CLIENT)
+    rows.append(load_row("tls-handshakes", "tls", title, order, load, metrics=metrics))
     return rows
 
 

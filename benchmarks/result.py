@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from benchmarks.candidate import CONTROL, OURS, Candidate
 from benchmarks.row import Metric, Row
 
+NEARLY = 0.03
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -45,10 +47,17 @@ class Verdict:
 
     ratio: float
     peer: str
+    low: float
+    high: float
+
+    @property
+    def even(self) -> bool:
+        """Some rounds were won and some lost, and by little: another run may say otherwise."""
+        return self.low < 1.0 < self.high and abs(self.ratio - 1.0) <= NEARLY
 
     @property
     def lost(self) -> bool:
-        return self.ratio < 1.0
+        return self.ratio < 1.0 and not self.even
 
 
 @dataclass
@@ -114,5 +123,5 @@ class Results:
             if cell is None or cell.ratio is None or self.error(row, peer):
                 continue
             if best is None or cell.ratio < best.ratio:
-                best = Verdict(cell.ratio, peer)
+                best = Verdict(cell.ratio, peer, cell.low, cell.high)
         return best

@@ -51,6 +51,8 @@ def verdict_text(results: Results, row: Row, metric: Metric) -> str:
     verdict = results.verdict(row, metric)
     if verdict is None:
         return ""
+    if verdict.even:
+        return f"even: {verdict.ratio:.3f} of {verdict.peer}"
     if verdict.lost:
         return f"LOSS: {verdict.ratio:.3f} of {verdict.peer}"
     return f"{verdict.ratio:.2f} x {verdict.peer}"

@@ -35,6 +35,27 @@ def test_losses_are_shown(ours: float, losses: int) -> None:
     assert made[page.PICTURE].count("LOSS: 0.75 of uvloop") == losses
 
 
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        ([1.01, 0.99, 0.995], "even: 0.995 of uvloop"),
+        ([0.99, 1.01, 1.005], "even: 1.005 of uvloop"),
+        ([0.99, 0.995, 0.999], "**LOSS: 0.995 of uvloop**"),
+        ([0.90, 0.95, 1.01], "**LOSS: 0.950 of uvloop**"),
+        ([1.01, 1.02, 1.03], "1.02 x uvloop"),
+    ],
+)
+def test_little_that_another_run_may_turn_round_is_even(rounds: list[float], said: str) -> None:
+    results = measured(1.0, 1.0)
+    name = results.rows[0].metrics[0].name
+    results.samples = [
+        Sample("sleep-0", candidate, number, {name: rate})
+        for number, ours in enumerate(rounds)
+        for candidate, rate in ((CONTROL, 0.5), ("uvloop", 1.0), (OURS, ours))
+    ]
+    assert f"| {said} |" in page.pages(results, FACTS)[page.PAGE]
+
+
 def test_the_page_is_of_what_was_written_down(tmp_path: Path) -> None:
     results = measured(3.0, 2.0)
     written = tmp_path / "results.json"
