@@ -122,20 +122,172 @@ for _ in range(5):
     assert program(COUNTING + code + ENDING, URINGLOOP_TINY="1").stdout == "all arrived\n"
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
+@pytest.fixture(scope="module")
+def refusing_kernel(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler here")
+    library = tmp_path_factory.mktemp("preloaded") / "refusing_kernel.so"
+    source = Path(__file__).with_name("refusing_kernel.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return str(library)
+
+
 @pytest.mark.parametrize("refused", ["1", "2", "13"])
 def test_a_ring_that_can_not_be_given_the_buffers_receives_without(
-    program: Program, tmp_path: Path, refused: str
+    program: Program, refusing_kernel: str, refused: str
 ) -> None:
-    library = tmp_path / "refuse_buffers.so"
-    source = Path(__file__).with_name("refuse_buffers.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
     code = """
 for _ in range(3):
     send(elsewhere)
 """
-    run = {"LD_PRELOAD": str(library), "REFUSED": refused}
+    run = {"LD_PRELOAD": refusing_kernel, "REFUSED": refused}
     assert program(COUNTING + code + ENDING, **run).stdout == "all arrived\n"
+
+
+NOT_TAKEN = """
+import asyncio, ctypes, os, sys, threading, uringloop
+from uringloop._core.file_op import close
+refuse_entering = ctypes.c_int.in_dll(ctypes.CDLL(os.environ["LD_PRELOAD"]), "refuse_entering")
+loop = uringloop.new_event_loop()
+loop.run_until_complete(asyncio.sleep(0))
+fds = [os.open("/", os.O_RDONLY) for _ in range(10)]
+refuse_entering.value = 1
+tasks = [loop.create_task(close(loop, fd)) for fd in fds]
+loop.call_soon(loop.call_soon, loop.stop)
+loop.run_forever()
+refuse_entering.value = 0
+"""
+
+
+def still_open(which: str) -> str:
+    return f"print([fd for fd in {which} if os.path.lexists(f'/proc/self/fd/{{fd}}')])"
+
+
+def test_what_the_kernel_refused_to_take_another_thread_submits(
+    program: Program, refusing_kernel: str
+) -> None:
+    code = """
+results = []
+thread = threading.Thread(target=lambda: results.extend(loop.run_until_complete(asyncio.gather(*tasks))))
+thread.start()
+thread.join()
+loop.close()
+print(results)
+"""
+    ended = program(NOT_TAKEN + code + still_open("fds"), LD_PRELOAD=refusing_kernel, URINGLOOP_TINY="0")
+    assert ended.stdout == f"{[0] * 10}\n[]\n", ended.stderr
+
+
+def test_what_the_kernel_refused_to_take_another_thread_that_closes_ends(
+    program: Program, refusing_kernel: str
+) -> None:
+    code = """
+for task in tasks:
+    task._log_destroy_pending = False
+thread = threading.Thread(target=loop.close)
+thread.start()
+thread.join()
+"""
+    ended = program(NOT_TAKEN + code + still_open("fds"), LD_PRELOAD=refusing_kernel, URINGLOOP_TINY="0")
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("turns", [1, 1000])
+def test_operations_on_files_end_over_changes_of_thread(program: Program, tmp_path: Path, turns: int) -> None:
+    code = """
+import asyncio, gc, os, sys, threading, uringloop
+before = os.listdir("/proc/self/fd")
+loop = uringloop.new_event_loop()
+
+async def use(number):
+    path = os.path.join(sys.argv[1], str(number))
+    async with uringloop.open_file(path, "wb") as file:
+        await file.write(b"x" * 100_000)
+    assert (await uringloop.fs.stat(path)).st_size == 100_000
+
+def in_a_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+tasks = [loop.create_task(use(number)) for number in range(20)]
+for _ in range(int(sys.argv[2])):
+    loop.call_soon(loop.stop)
+    in_a_thread(loop.run_forever)
+    if all(task.done() for task in tasks):
+        break
+in_a_thread(loop.close)
+print(*{task.done() and task.result() for task in tasks})
+for task in tasks:
+    task._log_destroy_pending = False
+del loop, tasks, task
+gc.collect()
+assert os.listdir("/proc/self/fd") == before
+"""
+    ended = program(code, str(tmp_path), str(turns))
+    assert (ended.stdout, ended.stderr) == ("None\n" if turns > 1 else "False\n", "")
+
+
+def test_a_loop_is_free_though_the_kernel_still_has_an_operation_of_it(
+    program: Program, tmp_path: Path
+) -> None:
+    code = """
+import asyncio, gc, os, sys, threading, uringloop, weakref
+os.mkfifo(sys.argv[1])
+loop = uringloop.new_event_loop()
+
+async def use():
+    async with uringloop.open_file(sys.argv[1], "wb"):
+        pass
+
+task = loop.create_task(use())
+loop.call_soon(loop.stop)
+loop.run_forever()
+thread = threading.Thread(target=loop.close)
+thread.start()
+thread.join()
+task._log_destroy_pending = False
+left = weakref.ref(loop)
+del loop, task, thread
+gc.collect()
+print(left())
+"""
+    ended = program(code, str(tmp_path / "fifo"))
+    assert (ended.stdout, ended.stderr) == ("None\n", "")
+
+
+@pytest.mark.parametrize("tried", ["", "again()"])
+def test_closing_needs_no_ring_of_the_thread_that_does_it(program: Program, tried: str) -> None:
+    code = f"""
+import asyncio, os, resource, threading, uringloop
+loop = uringloop.new_event_loop()
+for _ in range(20):
+    loop.add_reader(os.pipe()[0], print)
+loop.run_until_complete(asyncio.sleep(0))
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+def again():
+    try:
+        loop.run_until_complete(asyncio.sleep(0))
+    except OSError as error:
+        assert error.errno == 24, error
+    else:
+        raise AssertionError("there was a ring")
+
+def close():
+    {tried}
+    loop.close()
+
+thread = threading.Thread(target=close)
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+thread.start()
+thread.join()
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+assert loop.is_closed() and loop.engine.closed and not loop.operations()
+print("closed")
+"""
+    ended = program(code)
+    assert ended.stdout == "closed\n", ended.stderr
 
 
 def test_a_descriptor_whose_closing_was_under_way_is_not_closed_twice(program: Program) -> None:

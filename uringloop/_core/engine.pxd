@@ -16,6 +16,7 @@ cdef class Engine:
     cdef WakeOp wake_op
     cdef int wake_fd                # written by any thread; the number never changes while the engine is open
     cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
+    cdef long in_workers             # operations with kernel workers that end by themselves, most at once
     cdef readonly bint closed
     cdef readonly long submitted    # operations handed to the kernel
     cdef readonly long completed    # completions walked
@@ -24,6 +25,7 @@ cdef class Engine:
     cdef object __weakref__
 
     cdef int attach(self) except -1
+    cdef int attach_to_drain(self) except -1
     cdef void leave(self) noexcept
     cdef int own_wakes(self) except -1
     cdef int submit(self, Op op) except -1

@@ -52,6 +52,10 @@ cdef class Engine:
             self.submit(self.wake_op)
         return 0
 
+    cdef int attach_to_drain(self) except -1:
+        """The same, only to cancel what it has, and sleep until all of that has ended."""
+        return self.attach()
+
     cdef void leave(self) noexcept:
         """The calling thread, to which it belongs, does not run the loop any more, and another one may next."""
 

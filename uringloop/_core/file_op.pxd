@@ -39,6 +39,8 @@ cdef class FileOp(FutureOp):
     cdef object names             # (path,) or (path, other path): raise OSError with them; None: return the result
     cdef OpOwner owner
     cdef bint fixed               # `keep` is a FixedBuffer: named by its number where the ring has it pinned
+    cdef bint endless             # it waits for what others do
+    cdef bint counted             # among the engine's `in_workers`
     cdef bint gives_back          # it must happen, whoever waits: never cancelled
     cdef int own                  # duplicates of folders that the user may close meanwhile: as long as this
     cdef int own_other

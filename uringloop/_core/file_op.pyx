@@ -84,6 +84,9 @@ cdef class FileOp(FutureOp):
         cdef FixedMemory memory
         cdef int place
         sqe[0] = self.entry
+        if not self.counted and not self.endless:
+            self.counted = True
+            self.loop.engine.in_workers += 1
         if self.fixed:
             # Only now: the loop may have moved to another ring since.
             memory = (<FixedBuffer> self.keep).memory
@@ -93,6 +96,11 @@ cdef class FileOp(FutureOp):
                 sqe.buf_index = place
                 memory.transfers += 1
 
+    cdef object remains(self):
+        if self.own >= 0 or self.own_other >= 0:
+            return self
+        return self.keep, self.keep_other  # all else the kernel has read when it took the entry
+
     cdef int block(self) noexcept nogil:
         cdef int64_t res = -EINTR
         while res == -EINTR:
@@ -101,6 +109,9 @@ cdef class FileOp(FutureOp):
 
     cdef void note(self, int res, uint32_t flags) noexcept:
         FutureOp.note(self, res, flags)
+        if self.counted:
+            self.counted = False
+            self.loop.engine.in_workers -= 1
         # In the walk, because nothing runs any more when a loop closes: no descriptor may be lost.
         # One whose ring has gone may have been closed by it: the number may be another file's by now.
         if self.entry.opcode == IORING_OP_CLOSE and res == -ECANCELED and not self.lost:

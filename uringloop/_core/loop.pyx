@@ -56,8 +56,8 @@ cdef class Loop:
             if self.engine.has_work():
                 self.engine.poll()
         finally:
-            ur_store_ulong(&self.runner, 0)
             self.engine.leave()
+            ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
 
     def _run_once(self):
         self.engine.attach()
@@ -227,7 +227,7 @@ cdef class Loop:
             for op in list(self.engine.ops):
                 self.engine.ops.completed(op, -1, 0, self.ready)  # the kernel's half is the parent's
         else:
-            self.engine.attach()
+            self.engine.attach_to_drain()
         while self.engine.ops.count:
             for op in self.engine.ops:
                 if op.state != OP_CANCELLING:

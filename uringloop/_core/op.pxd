@@ -37,6 +37,7 @@ cdef class Op(Runnable):
     cdef int block(self) noexcept nogil
     cdef int wanted(self) noexcept
     cdef bint done_quietly(self) noexcept
+    cdef object remains(self)
     cdef str describe(self)
     cdef object whose(self)
 

@@ -70,6 +70,10 @@ cdef class Op(Runnable):
         """A quiet operation succeeded in full. True when it must be run."""
         return False
 
+    cdef object remains(self):
+        """What the kernel may still touch after the ring has gone, for ever: nobody learns when it has ended."""
+        return self
+
     cdef str describe(self):
         return type(self).__name__
 
@@ -130,9 +134,9 @@ cdef class OpList:
         op.state = OP_CANCELLING
 
     cdef void requeued(self, Op op) noexcept:
-        """in kernel -> queued: the ring it was in is gone, another will get it."""
+        """in kernel -> queued: the ring it was in is gone, or never took its entry; another will get it."""
         if URINGLOOP_DEBUG:
-            assert op.state == OP_IN_KERNEL and op.repeatable, "an Op that cannot be repeated was"
+            assert op.state == OP_IN_KERNEL, "an Op was queued again that was not in the kernel"
         op.state = OP_QUEUED
 
     cdef void completed(self, Op op, int res, uint32_t flags, ReadyQueue ready) noexcept:

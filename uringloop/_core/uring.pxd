@@ -33,4 +33,8 @@ cdef class UringEngine(Engine):
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1
     cdef void _walk(self) noexcept
     cdef void _settle_quiet(self) noexcept
-    cdef int _take_along(self) except -1
+    cdef void _let_end(self) noexcept
+    cdef bint _of_another(self, long this_thread) noexcept
+    cdef int _leave_ring(self) except -1
+    cdef int _take_back(self) except -1
+    cdef int _take_along(self, bint none) except -1

@@ -20,7 +20,7 @@ from uringloop._core.kernel cimport (
     IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_ENTER_REGISTERED_RING, IORING_OP_ASYNC_CANCEL,
     IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_TASKRUN_FLAG, IORING_SQ_CQ_OVERFLOW, IOSQE_CQE_SKIP_SUCCESS, URINGLOOP_DEBUG, io_uring_cqe,
     io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_load_acquire, ur_load_relaxed,
-    ur_store_release,
+    ur_now_ns, ur_store_release,
 )
 from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.probe cimport Offer, offer, sizes
@@ -45,6 +45,11 @@ cdef list _orphans = []
 
 # Without TASKRUN_FLAG a chain of callbacks enters the kernel once in so many turns, to learn of completions.
 cdef unsigned BLIND_TURNS = 64
+
+cdef enum:
+    END_WAIT_NS = 10000000  # in pieces: a process that was stopped meanwhile has lost only one of them
+    END_WAITS = 10
+    END_ENTERS = 1000
 
 
 cdef class UringEngine(Engine):
@@ -116,7 +121,7 @@ cdef class UringEngine(Engine):
             self.own_wakes()
         if self.forked or self.ring.fd < 0:
             self._move()
-        elif self.owner and this_thread != self.owner:
+        elif self._of_another(this_thread):
             if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
                 self._move()
             else:
@@ -128,39 +133,69 @@ cdef class UringEngine(Engine):
             self.owner = this_thread
         return Engine.attach(self)
 
+    cdef bint _of_another(self, long this_thread) noexcept:
+        return self.owner != 0 and this_thread != self.owner
+
+    cdef int attach_to_drain(self) except -1:
+        """A ring that is another thread's is only left: no new one has to be had for what ends anyway."""
+        if self.ring.fd < 0:
+            return 0
+        if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER and self._of_another(ur_this_thread()):
+            return self._leave_ring()
+        return self.attach()
+
+    cdef int _leave_ring(self) except -1:
+        if not self.forked and self.ring.fd >= 0:
+            self._walk()
+            if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
+                self._walk()
+            self._take_back()
+        self._close_ring()
+        if self.pool is not None:
+            self.pool.forget_ring(not self.forked)
+        return 0
+
+    cdef int _take_back(self) except -1:
+        """Operations whose entries the kernel never took are queued again."""
+        cdef unsigned at = ur_load_acquire(self.ring.sq_head), end = self.ring.sq_tail[0] + self.ring.filled
+        cdef uintptr_t entry
+        while at != end:
+            entry = <uintptr_t> self.ring.sqes[at & self.ring.sq_mask].user_data
+            at += 1
+            if entry:
+                self._remember(entry)
+                if (<Op> <PyObject *> entry).state == OP_IN_KERNEL:
+                    self.ops.requeued(<Op> <PyObject *> entry)
+        self.quiet_count = 0
+        return 0
+
     cdef int _move(self) except -1:
         """Leave the ring of another thread (or of the parent process) for a new one.
 
         With DEFER_TASKRUN the kernel works on socket operations only while their thread is entering, so
         none can have consumed anything since that thread left: what is repeatable is submitted again.
-        The rest (files, which kernel workers handle) is told ECANCELED and kept alive for ever, because
-        nothing says when the old ring's last write has happened."""
-        if not self.forked and self.ring.fd >= 0:
-            self._walk()
-            if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
-                self._walk()
-        self._close_ring()
-        if self.pool is not None:
-            self.pool.forget_ring(not self.forked)
+        The rest (files, which kernel workers handle, where they took longer than `leave` waits) is told ECANCELED,
+        and its memory stays for ever, because nothing says when the old ring's last write has happened."""
+        self._leave_ring()
         self._open()
         self.forked = 0
-        self._take_along()
+        self._take_along(False)
         if self.pool is not None and offer().buffer_ring:
             self.pool.register(self.ring.fd)  # or not: then receives go without
         if self.fixed is not None:
             self.fixed.moved(self.ring.fd)
         return 0
 
-    cdef int _take_along(self) except -1:
-        """What was in the ring that is gone, into the new one's backlog."""
+    cdef int _take_along(self, bint none) except -1:
+        """What was in the ring that is gone, into the new one's backlog; or `none` of it."""
         cdef Op op
         cdef Py_ssize_t i
         unseen = {self.backlog[i] for i in range(self.backlog_count)}  # by the old ring, and by any cancel requests
         self.backlog_count = 0
         for op in reversed(list(self.ops)):
-            if op.state == OP_CANCELLING or not (op.repeatable or op.state == OP_QUEUED):
+            if none or op.state == OP_CANCELLING or not (op.repeatable or op.state == OP_QUEUED):
                 if not op.repeatable and <uintptr_t> <PyObject *> op not in unseen:
-                    _orphans.append(op)
+                    _orphans.append(op.remains())
                     op.lost = True
                 self.ops.completed(op, -ECANCELED, 0, self.ready)
                 continue
@@ -181,6 +216,22 @@ cdef class UringEngine(Engine):
         # What the completion queue had no room for only this thread can fetch.
         if self.owner and not self.forked:
             self.reap()
+            if self.in_workers and self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
+                self._let_end()
+
+    cdef void _let_end(self) noexcept:
+        """Should another thread run or close the loop next, nobody would learn what a kernel worker has read or written,
+        nor of the descriptor that it has made. So it gets the time that a filesystem without a server needs."""
+        cdef int ret, entered = 0, waited = 0
+        while self.in_workers and waited < END_WAITS and entered < END_ENTERS:
+            entered += 1
+            with nogil:
+                ret = ring_enter(&self.ring, 1, ur_now_ns() + END_WAIT_NS)
+            self._walk()
+            if ret == -ETIME:
+                waited += 1
+            elif ret < 0:
+                break
 
     cdef bint _again(self, Op op) noexcept:
         """A completion says that an operation was cancelled, and we did not: the thread that submitted it has ended.
@@ -285,6 +336,8 @@ cdef class UringEngine(Engine):
         return 0
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
+        if self.ring.fd < 0:
+            return self._take_along(True)  # it was left, to be drained
         self.sleeps += 1
         return self._enter(True, deadline_ns)
 
@@ -313,6 +366,8 @@ cdef class UringEngine(Engine):
 
     cdef int reap(self) except -1:
         cdef int ret
+        if self.ring.fd < 0:
+            return 0
         self._walk()
         while ur_load_relaxed(self.ring.sq_flags) & IORING_SQ_CQ_OVERFLOW:
             # Completions the queue had no room for are parked in the kernel: entering moves them here.

@@ -157,6 +157,7 @@ cdef class Descriptor:
         """For the same reason the ring is not to try it in the loop's own thread first."""
         if not self.local and not self.stream:
             op.entry.flags = IOSQE_ASYNC
+        op.endless = self.stream
         return op
 
     cdef int64_t size_now(self) noexcept:
