@@ -55,9 +55,11 @@ ENGINES = available_engines()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A job in a shell's background, or behind nohup, is started so, and programs that tests interrupt would inherit it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A job in a shell's background is started so, and programs that tests interrupt would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line(
         "markers", "contract: asserts what asyncio promises, so runs on stock asyncio too"
     )

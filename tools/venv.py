@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 try:
@@ -94,6 +95,11 @@ def main(venv: Path, names: list[str]) -> None:
     pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     groups = pyproject["project"]["optional-dependencies"]
     groups["build-system"] = pyproject["build-system"]["requires"]
+    if "build-system" in names and not Path(sysconfig.get_path("include"), "Python.h").exists():
+        sys.exit(
+            f"uringloop is compiled, and the headers of this Python {sys.version.split()[0]} are missing: "
+            "install them (python3-dev, python3-devel), or choose another Python with PYTHON="
+        )
     stamp = venv / "installed.json"
     installed = installed_in(venv)
     if installed.get("python") != BASE:

@@ -171,6 +171,7 @@ def test_a_closed_loop_refuses_everything(loop: Loop) -> None:
         lambda: loop.call_soon_threadsafe(print),
         lambda: loop.call_later(1, print),
         lambda: loop.call_at(1, print),
+        lambda: loop.call_at("no time", print),  # type: ignore[arg-type]
         lambda: loop.run_forever(),
         lambda: loop.run_in_executor(None, print),
         lambda: loop.add_reader(0, print),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import subprocess
 import sys
 from typing import Any
 
@@ -194,6 +195,38 @@ def test_all_tasks_and_current_task_know_the_loop(loop: Loop) -> None:
         await other
 
     loop.run_until_complete(main())
+
+
+WAITING = """
+import asyncio, sys, uringloop
+
+async def leaf():
+    print("waiting", flush=True)
+    await asyncio.get_running_loop().create_future()
+
+async def parent():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(leaf(), name="the leaf")
+
+(asyncio if sys.argv[1] == "asyncio" else uringloop).run(parent())
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="python -m asyncio ps came with Python 3.14")
+@pytest.mark.parametrize("command", ["ps", "pstree"])
+def test_another_process_sees_the_tasks(engine: str, command: str) -> None:
+    waiting = [sys.executable, "-c", WAITING, engine]
+    with subprocess.Popen(waiting, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "waiting\n"
+            look = [sys.executable, "-m", "asyncio", command, str(process.pid)]
+            shown = subprocess.run(look, capture_output=True, text=True, timeout=30)
+        finally:
+            process.kill()
+    if "permission" in shown.stderr.lower():
+        pytest.skip(f"processes may not be looked at here: {shown.stderr}")
+    assert shown.returncode == 0, shown.stderr
+    assert "the leaf" in shown.stdout and "parent" in shown.stdout, shown.stdout
 
 
 def test_gather_timeouts_and_queues_work(loop: Loop) -> None:

@@ -166,6 +166,7 @@ cdef object _call_at(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject
     when = <object> args[0]
     if when is None:
         raise TypeError("when cannot be None")
+    (<Loop> self).check()  # before what is no number is an error
     return _schedule(<Loop> self, when, args, nargs, _context(args, nargs, kwnames), "call_at")
 
 

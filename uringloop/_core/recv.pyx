@@ -4,6 +4,7 @@
 #
 # Small arrivals come in provided buffers, many a system call, and are copied out. Where much arrives at a time the
 # copy costs more than a system call: such a stream is polled, and received straight to where the bytes belong.
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from uringloop._core.buffers cimport BufferPool
@@ -30,6 +31,7 @@ cdef enum:
     TAKES_A_TURN = 4
 
 
+@cython.no_gc_clear  # the buffers in hand are given back at the end, to a pool that is still there
 cdef class RecvOp(Op):
     def __init__(self, Transport transport):
         self.transport = transport
@@ -76,7 +78,7 @@ cdef class RecvOp(Op):
         """Give back what nobody will want."""
         cdef int number
         if self.pool is None:
-            self.first = -1  # the collector has taken us apart, and the pool goes the same way
+            self.first = -1  # there was no memory for one
         while self.first >= 0:
             number = self.first
             self.first = self.pool.arrivals[number].next
