@@ -485,6 +485,8 @@ cdef void trim_free_handles() noexcept:
     """The loop is going to sleep: give back half of what a burst left behind and nobody has needed since the last sleep.
     What comes in bursts, with a sleep after each, finds its handles again."""
     global _free, _free_count, _free_unused, _free_timers, _free_timer_count, _free_timers_unused
+    if UR_FREE_THREADED:
+        return  # there are none, and other threads would look at the counts too
     cdef Py_ssize_t excess = max(_free_unused - FREE_KEPT, 0) // 2
     cdef Py_ssize_t timers = max(_free_timers_unused - FREE_KEPT, 0) // 2
     _free, _free_count = _freed(_free, excess), _free_count - excess
