@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 import uringloop
-from tests.models.crowd import LOOPS, Crowd, Visit, play, until
+from tests.models.crowd import LOOPS, Crowd, Visit, play, turn, until
 from uringloop.errors import QueueShutDown
 
 
@@ -65,6 +65,24 @@ class ConditionModel(Crowd):
     def let_go(self) -> None:
         self.holding = False
         self.subject.release()
+
+    def in_line(self) -> list[Visit]:
+        return [visit for visit in self.visits if visit.task and not visit.task.done() and self.lives(visit)]
+
+    @precondition(lambda self: len(self.in_line()) > 1)
+    @rule(data=st.data())
+    def give_to_who_leaves(self, data: Any) -> None:
+        """Who was notified waits for the lock, and is cancelled there."""
+        self.holding = self.holding or self.subject.acquire_nowait()
+        if not self.holding:
+            return
+        self.give(1, True)
+        visit = data.draw(st.sampled_from(self.in_line()))
+        loop = self.loops[visit.where]
+        turn(loop)
+        loop.call_soon(visit.task.cancel)
+        turn(loop)
+        self.let_go()
 
     @invariant()
     def each_token_is_taken_once(self) -> None:

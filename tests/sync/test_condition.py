@@ -195,3 +195,28 @@ def test_interrupted_sync_wait_holds_the_lock_and_passes_its_notification_on(thr
     threads.join()
     assert log == [True, True]
     assert not condition.locked()
+
+
+@pytest.mark.parametrize("notified", [False, True])
+def test_waiter_destroyed_with_its_loop_does_not_release_what_another_holds(
+    new_loop: Any, notified: bool
+) -> None:
+    condition, loop = Condition(), new_loop()
+
+    async def wait() -> None:
+        async with condition:
+            await condition.wait()
+
+    task = loop.create_task(wait())
+    loop.run_until_complete(turns())
+    with condition:
+        condition.notify(int(notified))
+        loop.run_until_complete(turns())  # if it was notified, it waits for the lock
+        task._log_destroy_pending = False
+        loop.close()
+        task.get_coro().close()
+        assert condition.locked()
+        assert not condition.acquire_nowait()
+    assert not condition.locked()
+    with pytest.raises(RuntimeError, match="not acquired"):
+        condition.release()

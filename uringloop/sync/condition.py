@@ -46,6 +46,9 @@ class Condition:
         place = self._leave(self._line.stand)
         try:
             await place  # a notification that a cancelled waiter had is passed on there
+        except GeneratorExit:
+            self._forgo()
+            raise
         except BaseException:
             await self._acquire_again()
             raise
@@ -65,11 +68,20 @@ class Condition:
                 break
             except CancelledError as error:
                 cancelled = error
+            except BaseException:
+                self._forgo()
+                raise
         if cancelled is not None:
             try:
                 raise cancelled
             finally:
                 cancelled = None
+
+    def _forgo(self) -> None:
+        """A task that is destroyed with its loop can not wait for the lock, which another may hold; and what is
+        around `wait` is going to release it all the same."""
+        if isinstance(self._lock, Lock):
+            self._lock.owe()
 
     async def wait_for(self, predicate: Callable[[], T]) -> T:
         """Wait until the predicate, called with the lock held, is true; gives what it returned."""

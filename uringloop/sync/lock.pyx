@@ -20,6 +20,10 @@ cdef class Lock(Acquirable):
         cdef PyObject *next
         while True:
             ur_guard_lock(&self.guard)
+            if self.owed:
+                self.owed -= 1
+                ur_guard_unlock(&self.guard)
+                return 0
             if not self.held:
                 ur_guard_unlock(&self.guard)
                 raise RuntimeError("Lock is not acquired.")
@@ -29,6 +33,13 @@ cdef class Lock(Acquirable):
             ur_guard_unlock(&self.guard)
             if next is NULL or deliver(next):
                 return 0
+
+    def owe(self):
+        """One who does not hold it is about to release it, and can not be kept from that: one release does nothing. Whose
+        does not matter, for there will be one for each who holds it, and one more."""
+        ur_guard_lock(&self.guard)
+        self.owed += 1
+        ur_guard_unlock(&self.guard)
 
     def locked(self):
         return self.held
