@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -169,7 +170,10 @@ def test_what_is_written_may_come_from_a_generator_and_change_later(run: Any) ->
     run(main())
 
 
-def test_a_generator_that_fails_sends_nothing(run: Any) -> None:
+def test_a_generator_that_fails_sends_nothing(run: Any, engine: str) -> None:
+    if engine == "asyncio" and sys.version_info >= (3, 15):
+        pytest.skip("it keeps what came before, and never sends what follows")
+
     async def main() -> None:
         protocol, peer = await connect()
         with peer:
