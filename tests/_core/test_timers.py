@@ -126,7 +126,7 @@ def test_delay_zero_runs_in_the_next_turn_and_is_a_timer(loop: Loop) -> None:
 def test_when_is_exactly_what_was_asked(loop: Loop) -> None:
     for when in (0.1, 1e9, loop.time() + 1.25, 3):
         handle = loop.call_at(when, print)
-        assert handle.when() == when
+        assert handle.when() == when and type(handle.when()) is type(when)
         handle.cancel()
     before = loop.time()
     handle = loop.call_later(100, print)

@@ -160,14 +160,17 @@ cdef object _call_later(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObj
 
 
 cdef object _call_at(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
-    cdef object when
+    cdef object when, handle
     if not _in_order(nargs, kwnames, 2):
         return _by_name(_call_at, self, args, nargs, kwnames, "call_at", _WHEN)
     when = <object> args[0]
     if when is None:
         raise TypeError("when cannot be None")
     (<Loop> self).check()  # before what is no number is an error
-    return _schedule(<Loop> self, when, args, nargs, _context(args, nargs, kwnames), "call_at")
+    handle = _schedule(<Loop> self, when, args, nargs, _context(args, nargs, kwnames), "call_at")
+    if type(when) is int:
+        (<TimerHandle> handle).whole = True
+    return handle
 
 
 # What inspect.signature reads: asyncio's own.

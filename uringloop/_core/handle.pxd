@@ -15,6 +15,7 @@ cdef class Handle(Runnable):
     cdef PyObject *notes         # (loop, where it was made, its repr when it was cancelled): debug mode and the like
     cdef uint8_t nargs           # 0..2, or MANY
     cdef uint8_t cvars_kind      # whose `cvars` are (own_context.h)
+    cdef uint8_t whole           # a timer whose time was given as an int, which its `when` tells
     cdef readonly bint _cancelled
     cdef bint running            # what is being called must not be dropped: a cancel waits
     cdef bint repeats            # runs any number of times, until it is cancelled (a reader, a signal)

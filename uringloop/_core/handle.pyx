@@ -293,11 +293,11 @@ cdef class TimerHandle(Handle):
 
     def when(self):
         """The time, by the loop's clock, before which it does not run."""
-        return self.when_seconds
+        return int(self.when_seconds) if self.whole else self.when_seconds
 
     @property
     def _when(self):
-        return self.when_seconds
+        return self.when()
 
     @property
     def _scheduled(self):
@@ -305,7 +305,7 @@ cdef class TimerHandle(Handle):
 
     def _repr_info(self):
         info = Handle._repr_info(self)
-        info.insert(2 if self._cancelled else 1, f"when={self.when_seconds}")
+        info.insert(2 if self._cancelled else 1, f"when={self.when()}")
         return info
 
     # Ordered and compared like asyncio's, which programs keep in heaps and sets of their own.
@@ -417,7 +417,7 @@ cdef void _empty(PyObject *handle) noexcept:
     cdef uint8_t kind = (<Handle> handle).cvars_kind
     ur_clear_weakrefs(handle)
     (<Handle> handle).cvars = (<Handle> handle).notes = NULL
-    (<Handle> handle).cvars_kind = 0
+    (<Handle> handle).cvars_kind = (<Handle> handle).whole = 0
     (<Handle> handle)._cancelled = (<Handle> handle).repeats = False
     (<Handle> handle).shared = (<Handle> handle).awaited = False
     if (<Handle> handle).callback is not NULL:
