@@ -142,24 +142,32 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             raise RuntimeError("Cannot close a running event loop")
         if self._closed and not self._kept:
             return
+        failed = None
         if not self._closed:
             for release in list(self._at_close):
                 release()
             for listener in self._listeners.values():
                 listener.report_unclosed()
-            self._signals.close()
+            try:
+                self._signals.close()
+            except (
+                ValueError
+            ) as error:  # outside the main thread, as asyncio's own: the loop is closed all the same
+                failed = error
             self._readers.clear()
             base_events.BaseEventLoop.close(self)
         self._close_core()
         self._signals.let_go()
         self._readers.let_go()
+        if failed is not None:
+            raise failed
 
     # Readiness of descriptors
 
     def add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         self._check_closed()
         self._ensure_fd_no_transport(fd)
-        self._readers.add(fd, False, callback, args)
+        self._add_reader(fd, callback, *args)
 
     def add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
         self._check_closed()
@@ -175,14 +183,19 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         return self._remove_writer(fd)
 
     def _remove_reader(self, fd: Any) -> bool:
-        return not self._closed and self._readers.remove(self._readers.find(fd), False)
+        if self._closed:
+            return False
+        number = self._readers.find(fd)
+        return self._readers.remove(number, False) or self._stop_listening(number)
 
     def _remove_writer(self, fd: Any) -> bool:
         return not self._closed and self._readers.remove(self._readers.find(fd), True)
 
     def _add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> Handle:
         self._check_closed()
-        return self._readers.add(fd, False, callback, args)
+        handle = self._readers.add(fd, False, callback, args)
+        self._stop_listening(descriptor(fd))
+        return handle
 
     def _add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> Handle:
         self._check_closed()
@@ -225,6 +238,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             if other is sock or other.fileno() < 0:  # closed behind our back: this may have its number
                 self._listeners.pop(other).stop()
         self._listeners[sock] = listener
+
+    def _stop_listening(self, number: int) -> bool:
+        """A server's socket is asyncio's reader of it: who removes or replaces that reader takes the socket over."""
+        for sock in self._listeners:
+            if sock.fileno() == number:
+                self._listeners.pop(sock).stop()
+                return True
+        return False
 
     def _stop_serving(self, sock: socket.socket) -> None:
         listener = self._listeners.pop(sock, None)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import resource
 import socket
+from asyncio import constants
+from contextlib import suppress
 from typing import Any
 
-from tests.streams import Recorder, is_open
+import pytest
+
+from tests.streams import Recorder, is_open, turns
 from tests.tls import peers
+from uringloop.net.servers import Listener
 
 
 def listening() -> socket.socket:
@@ -58,6 +65,36 @@ def test_a_server_whose_socket_was_closed_leaves_the_next_one_alone(loop: Any) -
         server.close()
         await server.wait_closed()
         assert not is_open(number)
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))
+
+
+@pytest.mark.contract
+def test_a_servers_reader_may_be_removed_and_replaced(loop: Any) -> None:
+    """asyncio's servers are readers of their sockets, and programs take those over (to pass a listener on, say)."""
+
+    async def main() -> None:
+        made: list[Recorder] = []
+        server = await loop.create_server(lambda: made.append(Recorder()), "127.0.0.1", 0)
+        listener = server.sockets[0]
+        assert loop.remove_reader(listener.fileno()) is True
+        assert loop.remove_reader(listener.fileno()) is False
+        with socket.create_connection(listener.getsockname()):
+            told = asyncio.Event()
+            loop.add_reader(listener.fileno(), told.set)
+            await told.wait()
+        assert loop.remove_reader(listener.fileno()) is True
+        other = await loop.create_server(lambda: made.append(Recorder()), "127.0.0.1", 0)
+        listener = other.sockets[0]
+        told.clear()
+        loop.add_reader(listener.fileno(), told.set)
+        with socket.create_connection(listener.getsockname()):
+            await told.wait()
+            await turns()
+        assert loop.remove_reader(listener.fileno()) is True
+        assert made == []
+        server.close()
+        other.close()
 
     loop.run_until_complete(asyncio.wait_for(main(), 30))
 
@@ -112,3 +149,59 @@ def test_a_task_factory_that_fails_does_not_end_the_loop(loop: Any) -> None:
     (report,) = reports
     assert isinstance(report["exception"], ZeroDivisionError)
     reports.clear()
+
+
+def test_want_of_descriptors_is_reported_once_until_it_is_over(
+    loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "ACCEPT_RETRY_DELAY", 0.001)
+    failures: list[int] = []
+    failed = Listener.failed
+
+    def counted(self: Listener, number: int) -> None:
+        failures.append(number)
+        failed(self, number)
+
+    monkeypatch.setattr(Listener, "failed", counted)
+    reports: list[str] = []
+    loop.set_exception_handler(lambda loop, context: reports.append(context["message"]))
+
+    async def run_out(address: Any) -> None:
+        """A connection that cannot be accepted, until it can."""
+        client = socket.socket()
+        client.setblocking(False)
+        fillers = []
+        with suppress(OSError):
+            while True:
+                fillers.append(os.dup(client.fileno()))
+        client.connect_ex(address)
+        before = len(failures)
+        while len(failures) < before + 3:
+            await asyncio.sleep(0.001)
+        for filler in fillers:
+            os.close(filler)
+        _, protocol = await loop.create_connection(Recorder, sock=client)
+        await protocol.lost
+
+    async def main() -> None:
+        server = await loop.create_server(lambda: Closing(), "127.0.0.1", 0)
+        address = server.sockets[0].getsockname()
+        for times in (1, 2):
+            await run_out(address)
+            assert reports == ["socket.accept() out of system resource"] * times
+        assert set(failures) == {errno.EMFILE}
+        server.close()
+        await server.wait_closed()
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 20, before[1]))
+    try:
+        loop.run_until_complete(asyncio.wait_for(main(), 30))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+class Closing(asyncio.Protocol):
+    def connection_made(self, transport: Any) -> None:
+        transport.close()

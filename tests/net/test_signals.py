@@ -285,6 +285,36 @@ def test_outside_the_main_thread_it_is_a_runtime_error(loop: Any) -> None:
     assert len(caught) == 1
 
 
+def test_a_loop_with_handlers_closed_in_another_thread_is_closed(new_loop: Callable[..., Any]) -> None:
+    """Only the main thread can take the handlers back: that is an error, but the loop is closed all the same."""
+    loop = new_loop()
+    loop.add_signal_handler(signal.SIGUSR1, print)
+    loop.add_signal_handler(signal.SIGUSR2, print)
+    caught: list[BaseException] = []
+
+    def other() -> None:
+        try:
+            loop.close()
+        except ValueError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert len(caught) == 1
+    assert loop.is_closed()
+    loop.close()
+    with socket.socket() as stranger:  # has not got a number that signals are written to
+        send()
+        assert stranger.fileno() != signal.set_wakeup_fd(-1)
+    following = new_loop()
+    told: list[int] = []
+    following.add_signal_handler(signal.SIGUSR1, lambda: (told.append(1), following.stop()))
+    following.call_soon(send)
+    following.run_forever()
+    assert told == [1]
+
+
 def test_a_closed_loop_takes_no_handler(loop: Any) -> None:
     loop.close()
     with pytest.raises(RuntimeError, match="Event loop is closed"):

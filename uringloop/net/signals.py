@@ -27,6 +27,11 @@ def _ignore(signum: int, frame: object) -> None:
     """The Python-level handler behind add_signal_handler: the number in the socket pair says it all."""
 
 
+def _close(pair: tuple[socket.socket, socket.socket]) -> None:
+    for end in pair:
+        end.close()
+
+
 class Signals:
     """The signal half of one loop."""
 
@@ -35,6 +40,7 @@ class Signals:
         self._handlers: dict[int, Handle] = {}
         self._pair: tuple[socket.socket, socket.socket] | None = None
         self._inherited = False  # the pair is a parent process's
+        self._heard = False  # the interpreter was told to write to the pair, and not told otherwise
         self._closed = False
         _living.add(self)
 
@@ -103,6 +109,9 @@ class Signals:
             if made:
                 self._drop_pair()
             raise
+        self._heard = True
+        while _abandoned:  # nobody writes to those any more
+            _close(_abandoned.pop())
         if made:
             self._loop._add_reader(self._pair[0].fileno(), self._arrived)
 
@@ -114,8 +123,10 @@ class Signals:
         fd = pair[0].fileno()
         if fd >= 0 and not self._loop.is_closed():  # of garbage, the pair may be taken apart before the loop
             self._loop._remove_reader(fd)
-        for end in pair:
-            end.close()
+        if self._heard:  # its number must not become another's as long as signals are written to it
+            _abandoned.append(pair)
+            return
+        _close(pair)
 
     def _hush(self) -> None:
         if self._pair is None:
@@ -125,7 +136,8 @@ class Signals:
             if listening != self._pair[1].fileno():
                 signal.set_wakeup_fd(listening)  # somebody else's
         except (ValueError, OSError):
-            pass  # another thread now, or the interpreter is going down
+            return  # another thread now, or the interpreter is going down
+        self._heard = False
 
     def _arrived(self) -> None:
         assert self._pair is not None
@@ -144,6 +156,8 @@ class Signals:
             return None
         try:
             previous = signal.set_wakeup_fd(-1)
+            if any(pair[1].fileno() == previous for pair in _abandoned):
+                previous = -1
             if previous != -1 and (self._pair is None or previous != self._pair[1].fileno()):
                 # Somebody else listens (another loop's handlers, an embedding program): leave it to them,
                 # a signal still ends the wait by EINTR.
@@ -159,11 +173,14 @@ class Signals:
             self._hush()
 
     def close(self) -> None:
-        for signum in list(self._handlers):
-            self.remove(signum)
-        if self._pair is not None:
+        """ValueError if there are handlers, which are the main thread's to take back, and this is another."""
+        try:
+            for signum in list(self._handlers):
+                self.remove(signum)
+        finally:
+            self._handlers.clear()
             self._hush()
-        self._drop_pair()
+            self._drop_pair()
 
     def let_go(self) -> None:
         """The loop is closed: it is to be free as soon as nobody else holds it."""
@@ -172,6 +189,9 @@ class Signals:
 
 
 _living: weakref.WeakSet[Signals] = weakref.WeakSet()
+
+# Of loops that were closed in another thread than the main one, which alone can tell the interpreter where to write.
+_abandoned: list[tuple[socket.socket, socket.socket]] = []
 
 
 def _after_fork_in_child() -> None:
@@ -183,6 +203,7 @@ def _after_fork_in_child() -> None:
     for signals in list(_living):
         if signals._pair is not None:
             signals._inherited = True
+            signals._heard = False
             if signals._pair[1].fileno() == listening:
                 listening = -1
     if listening != -1:
