@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from uringloop.net.subprocesses import SubprocessTransport
+
 PIPE, DEVNULL = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
 
 
@@ -344,3 +346,53 @@ def test_no_pidfd_is_the_callers_error_and_leaves_no_child(
     monkeypatch.setattr(os, "pidfd_open", refuse)
     run(main())
     assert no_child_is_left()
+
+
+def test_wherever_an_interrupt_falls_the_end_is_told_once(loop: Any) -> None:
+    """Between any two lines of what is done when a process has ended."""
+    lines = 0
+    steps = SubprocessTransport.exited, SubprocessTransport._process_exited, SubprocessTransport._try_finish
+    watched = {step.__code__ for step in steps}
+
+    def trace(frame: Any, event: str, argument: object) -> Any:
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    class Told(asyncio.SubprocessProtocol):
+        def __init__(self) -> None:
+            self.calls: list[str] = []
+            self.lost = loop.create_future()
+
+        def process_exited(self) -> None:
+            self.calls.append("exited")
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self.calls.append("lost")
+            self.lost.set_result(None)
+
+    loop.set_exception_handler(lambda loop, context: unexpected.append(context))
+    unexpected: list[dict[str, Any]] = []
+    left = 0
+    while left <= 0:
+        lines += 1
+        left = lines
+        transport, protocol = loop.run_until_complete(
+            loop.subprocess_exec(Told, "sleep", "60", stdin=None, stdout=None, stderr=None)
+        )
+        transport.kill()
+        sys.settrace(lambda frame, event, argument: trace if frame.f_code in watched else None)
+        try:
+            loop.run_until_complete(protocol.lost)
+        except KeyboardInterrupt:
+            sys.settrace(None)
+            loop.run_until_complete(asyncio.wait([protocol.lost], timeout=20))
+        finally:
+            sys.settrace(None)
+        assert protocol.calls == ["exited", "lost"]
+        assert transport.get_returncode() == -signal.SIGKILL
+        transport.close()
+    assert lines > 5 and unexpected == []

@@ -1,6 +1,8 @@
 # ChildOp: waiting until a child process has ended. The kernel waits in the ring where it can (WAITID), else its
 # pidfd becomes readable. Never takes the exit status: the process stays a zombie until whoever is told reaps it,
 # so that nothing is lost if nobody can be told any more, or if somebody else was faster. Owns the pidfd.
+# Also the steps of telling that must not be torn: Ctrl-C runs Python's handler between two of Python's instructions,
+# and compiled code has none.
 import os
 
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
@@ -18,6 +20,10 @@ cdef extern from "<sys/wait.h>" nogil:
         int si_pid
     int P_PID, WEXITED, WNOHANG, WNOWAIT
     int waitid(int kind, unsigned id, siginfo_t *info, int options)
+
+
+# What asyncio reports when somebody else has taken the exit status.
+cdef int STATUS_TAKEN = 255
 
 
 cdef class ChildOp(Op):
@@ -90,3 +96,53 @@ cdef class ChildOp(Op):
 
     cdef object whose(self):
         return self.exited
+
+
+def reap(process):
+    """(the exit status of a Popen that is said to have ended, None if it has not; whether it is none, for somebody else
+    has taken it).
+
+    Under Popen's own lock, and left in the Popen: `poll()` in another thread, or in a transport's `close()`, may have
+    been faster."""
+    cdef bint taken = False
+    with process._waitpid_lock:
+        if process.returncode is None:
+            try:
+                pid, status = os.waitpid(process.pid, os.WNOHANG)
+            except ChildProcessError:
+                process.returncode = STATUS_TAKEN
+                taken = True
+            else:
+                if pid == 0:
+                    return None, False
+                process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, taken
+
+
+def settle(transport, returncode):
+    """asyncio's subprocess transport has its return code, and its protocol will be told."""
+    if transport._returncode is None:
+        exited = transport._protocol.process_exited
+        transport._returncode = returncode
+        _soon(transport, exited, ())
+
+
+def try_finish(transport):
+    """Its protocol will be told of the end, once the process and all of its pipes have ended."""
+    if transport._returncode is None or transport._finished:
+        return
+    for pipe in transport._pipes.values():
+        if pipe is None or not pipe.disconnected:
+            return
+    ended = transport._call_connection_lost
+    transport._finished = True
+    _soon(transport, ended, (None,))
+
+
+cdef int _soon(transport, callback, tuple arguments) except -1:
+    pending = transport._pending_calls
+    if pending is None:
+        transport._loop.call_soon(callback, *arguments)
+    else:
+        pending.append((callback, arguments))
+    return 0

@@ -6,43 +6,19 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-import os
 import subprocess
 from asyncio import base_subprocess
 from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.child import ChildOp
+from uringloop._core.child import ChildOp, reap, settle, try_finish
 from uringloop.inspect.made import SaysWhere, stack_here
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-# What asyncio reports when somebody else has taken the exit status.
-_STATUS_TAKEN = 255
-
-
-def reap(process: subprocess.Popen[bytes]) -> int | None:
-    """The exit status of a process that is said to have ended, None if it has not.
-
-    Under Popen's own lock, and left in the Popen: `poll()` in another thread, or in a transport's `close()`,
-    may have been faster."""
-    with process._waitpid_lock:  # type: ignore[attr-defined]
-        if process.returncode is None:
-            try:
-                pid, status = os.waitpid(process.pid, os.WNOHANG)
-            except ChildProcessError:
-                logger.warning(
-                    "child process pid %d exit status already read: will report returncode %d",
-                    process.pid,
-                    _STATUS_TAKEN,
-                )
-                process.returncode = _STATUS_TAKEN
-            else:
-                if pid == 0:
-                    return None
-                process.returncode = os.waitstatus_to_exitcode(status)
-        return process.returncode
+# Later versions of asyncio wake who waits for the process when it ends, others when its pipes have ended too.
+_WAKES_AT_EXIT = "_exit_waiters" in base_subprocess.BaseSubprocessTransport._process_exited.__code__.co_names
 
 
 class SubprocessTransport(SaysWhere, base_subprocess.BaseSubprocessTransport):
@@ -67,12 +43,32 @@ class SubprocessTransport(SaysWhere, base_subprocess.BaseSubprocessTransport):
         self._process = self._proc  # stays: the transport drops its own when all pipes are closed
 
     def exited(self) -> bool:
-        """The process has ended, says the kernel. True if so."""
-        returncode = reap(self._process)
+        """The process has ended, says the kernel. True if so. What an interrupt ends is called again: each step is then
+        done or not begun."""
+        if self._finished:
+            return True
+        returncode, taken = reap(self._process)
         if returncode is None:
             return False
-        self._process_exited(returncode)
+        settle(self, returncode)
+        if taken:
+            logger.warning(
+                "child process pid %d exit status already read: will report returncode %d",
+                self._process.pid,
+                returncode,
+            )
+        if self._loop.get_debug():
+            logger.info("%r exited with return code %r", self, returncode)
+        if _WAKES_AT_EXIT:
+            for waiter in self._exit_waiters or ():
+                if not waiter.done():
+                    waiter.set_result(returncode)
+            self._exit_waiters = None  # type: ignore[assignment]
+        self._try_finish()
         return True
+
+    def _try_finish(self) -> None:
+        try_finish(self)
 
 
 async def make_subprocess_transport(
