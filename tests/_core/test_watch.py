@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import signal
 import socket
 import threading
 from typing import Any
@@ -281,6 +282,18 @@ def test_slow_hooks_are_told_in_time_and_may_fail(watched: Any, caplog: pytest.L
     told.clear()
     turn(watched)
     assert not told
+
+
+def test_an_interrupt_in_a_slow_hook_leaves_the_loop(watched: Any) -> None:
+    def hook(name: str, detail: str | None, began: int, took: int) -> None:
+        watched.watch.remove_slow_hook(hook)
+        signal.raise_signal(signal.SIGINT)
+
+    watched.watch.add_slow_hook(0, hook)
+    watched.call_soon(watched.call_soon, watched.call_later, 0, watched.stop)
+    with pytest.raises(KeyboardInterrupt):
+        watched.run_forever()
+        turn(watched)
 
 
 def test_exceptions_that_leave_the_loop_still_do(watched: Any) -> None:

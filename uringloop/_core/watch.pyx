@@ -19,6 +19,9 @@ from uringloop._core.kernel cimport (
 )
 from uringloop._core.op cimport OP_IDLE
 
+cdef extern from "Python.h":
+    void PyErr_SetInterrupt() noexcept
+
 cdef extern from *:
     """
     static inline PyObject *ur_type(PyObject *object) { return (PyObject *)Py_TYPE(object); }
@@ -161,7 +164,9 @@ cdef class Watch(OpWatch):
             if took >= least:
                 try:
                     hook(name, detail, since, took)
-                except Exception:
+                except KeyboardInterrupt:
+                    PyErr_SetInterrupt()  # nothing can leave the loop from here: from the next callback it can
+                except BaseException:
                     logger.exception("A hook for slow callbacks failed")
 
     cdef void _keep_slow(self, object name, object detail, int64_t since, int64_t took) noexcept:
@@ -400,7 +405,11 @@ def name_of(called, kind):
 cdef object _name(Runnable node, object called):
     if called is None and isinstance(node, Op):
         return _kind_of(node), None
-    return name_of(called, type(node))
+    try:
+        return name_of(called, type(node))
+    except BaseException:
+        PyErr_SetInterrupt()  # as above
+        return type(called).__name__, None
 
 
 cdef object _kind_of(op):
