@@ -21,3 +21,5 @@ cdef class FutureOp(Op):
 
 cdef class ReadyOp(FutureOp):
     cdef uint32_t events       # POLLIN or POLLOUT
+
+    cdef int file_closes(self, object refs) except -1

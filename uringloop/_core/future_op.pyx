@@ -217,6 +217,10 @@ cdef class ReadyOp(FutureOp):
             raise OSError(-self.res, os.strerror(-self.res))
         return None
 
+    cdef int file_closes(self, object refs) except -1:
+        """The program closes the socket whose IoRefs these are."""
+        return 0
+
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         sqe.opcode = IORING_OP_POLL_ADD
         sqe.fd = self.fd

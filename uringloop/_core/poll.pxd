@@ -11,3 +11,4 @@ cdef class PollOp(Op):
     cdef uint32_t events       # POLLIN or POLLOUT
     cdef int result
     cdef public object handle  # asyncio.Handle's look-alike to run, None once removed
+    cdef public object refs    # the IoRefs of the socket that was given, or None

@@ -30,11 +30,16 @@ cdef class PollOp(Op):
 
     def disarm(self):
         """Watch no longer; the callback does not run again, even if the descriptor has become ready."""
+        refs, self.refs = self.refs, None
+        if refs is not None:
+            refs.unwatched()
         self.handle = None
-        if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
+        cdef bint in_kernel = self.state == OP_IN_KERNEL
+        if in_kernel or self.state == OP_QUEUED:
             self.engine.cancel(self)
-            if not self.loop.runner:
-                # A poll keeps its file open. While the loop runs it ends with this turn; else nobody would end it.
+            if in_kernel or not self.loop.runner:
+                # A poll keeps its file open: who closes it next expects that to take effect, to bind a listener's
+                # address again for one.
                 self.engine.flush_now()
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
@@ -64,7 +69,8 @@ cdef class PollOp(Op):
         finally:
             # A poll that failed (the descriptor was closed meanwhile) is over, as an epoll registration would be.
             if self.handle is not None and self.state == OP_IDLE and self.result >= 0:
-                self.engine.submit(self)
+                if self.refs is None or not self.refs.closed:
+                    self.engine.submit(self)
         return 0
 
     cdef object culprit(self):

@@ -1,12 +1,16 @@
 from uringloop._core.future_op cimport ReadyOp
+from uringloop._core.io_refs cimport IoRefs
 from uringloop._core.kernel cimport sockaddr_storage, socklen_t
 
 
 cdef class SockOp(ReadyOp):
     # The loop's thread only.
     cdef object sock
+    cdef IoRefs refs            # the socket's, while this is submitted
+    cdef bint by_method         # it may have methods of its own: they are called
     cdef bint told              # no ring: readiness was announced
 
+    cdef int forget(self) except -1
     cdef int prepare(self) except -1
     cdef object act(self)
     cdef int unless_blocked(self, int error) except -1
@@ -40,6 +44,7 @@ cdef class SockSendAll(SockOp):
     cdef Py_ssize_t size        # not sent yet
     cdef int _release(self) except -1
     cdef int _take(self) except -1
+    cdef object _by_method(self)
 
 
 cdef class SockSendTo(SockOp):
@@ -48,4 +53,8 @@ cdef class SockSendTo(SockOp):
 
 
 cdef class SockAccept(SockOp):
+    pass
+
+
+cdef class SockWritable(SockOp):
     pass

@@ -1,6 +1,7 @@
 # SockOp: the sock_* coroutines on a socket the caller owns. Each tries its system call in the step that returns
 # the result, and waits for readiness in between: nothing is taken from the socket for a caller who is not there
-# to get it. Never keeps the socket's descriptor past its own end, never closes it.
+# to get it. Never keeps the socket's descriptor past its own end, never closes it, and lets go of it when the program
+# does: the call is then never answered, as on asyncio's own loop.
 import os
 import socket
 from asyncio import base_events
@@ -14,8 +15,9 @@ from cpython.object cimport PyObject
 from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
 from uringloop._core.coroutine cimport PHASE_NEW, WAIT, returns_coroutine
 from uringloop._core.future_op cimport ReadyOp
+from uringloop._core.io_refs cimport io_refs_of
 from uringloop._core.kernel cimport (
-    EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_recv,
+    EAGAIN, EBADF, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_recv,
     c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint32_t,
 )
 from uringloop._core.loop cimport Loop
@@ -76,6 +78,7 @@ cdef class SockOp(ReadyOp):
         sock = self.sock
         if type(sock) is not _Socket:
             base_events._check_ssl_socket(sock)
+            self.by_method = True
         if self.loop._debug and sock.gettimeout() != 0:
             raise ValueError("the socket must be non-blocking")
         self.fd = sock.fileno()
@@ -88,9 +91,39 @@ cdef class SockOp(ReadyOp):
             (<object> self.loop)._ensure_fd_no_transport(self.fd)
         return outcome
 
+    cdef object suspend(self):
+        if isinstance(self.sock, _Socket):
+            self.refs = io_refs_of(self.sock)
+            if self.refs is not None:
+                self.refs.begin(self.loop)
+        return ReadyOp.suspend(self)
+
     cdef object again(self):
+        self.forget()
         ReadyOp.again(self)
+        if self.sock.fileno() != self.fd:
+            fail(EBADF)  # detached or closed meanwhile: the number may be somebody else's
         return self.act()
+
+    cdef int stop(self) except -1:
+        self.forget()
+        return ReadyOp.stop(self)
+
+    def __dealloc__(self):
+        self.forget()
+
+    cdef int forget(self) except -1:
+        if self.refs is not None:
+            self.refs.end()
+            self.refs = None
+        return 0
+
+    cdef int file_closes(self, object refs) except -1:
+        if self.refs is refs:
+            self.loop.engine.cancel(self)
+            self.future = None  # nobody is told any more
+            self.forget()
+        return 0
 
     cdef object act(self):
         """The system call: its result as the coroutine's, or WAIT."""
@@ -122,6 +155,11 @@ cdef class SockRecv(SockOp):
             if self.size < 0:
                 return self.sock.recv(self.wanted_size)  # raises what it should
             if hint is not NULL and hint.drained == self.loop.turns and self.loop.runner:
+                return WAIT
+        if self.by_method:
+            try:
+                return self.sock.recv(self.wanted_size)
+            except (BlockingIOError, InterruptedError):
                 return WAIT
         if self.size == 0:
             return b""
@@ -165,6 +203,11 @@ cdef class SockRecvInto(SockOp):
     cdef object act(self):
         cdef Py_buffer view
         cdef ssize_t got
+        if self.by_method:
+            try:
+                return self.sock.recv_into(self.buffer)
+            except (BlockingIOError, InterruptedError):
+                return WAIT
         try:
             PyObject_GetBuffer(self.buffer, &view, PyBUF_WRITABLE)
         except (BufferError, TypeError):
@@ -247,6 +290,8 @@ cdef class SockSendAll(SockOp):
 
     cdef object act(self):
         cdef ssize_t count
+        if self.by_method:
+            return self._by_method()
         if self.at is NULL:
             self._take()
         while True:
@@ -259,6 +304,16 @@ cdef class SockSendAll(SockOp):
             self.size -= count
             if self.size == 0:
                 self._release()
+                return None
+
+    cdef object _by_method(self):
+        while True:
+            try:
+                count = self.sock.send(self.data)
+            except (BlockingIOError, InterruptedError):
+                return WAIT
+            self.data = memoryview(self.data)[count:]
+            if not self.data:
                 return None
 
     cdef int _take(self) except -1:
@@ -322,6 +377,16 @@ cdef class SockAccept(SockOp):
             return WAIT
         connection.setblocking(False)
         return connection, address
+
+
+cdef class SockWritable(SockOp):
+    cdef object first(self):
+        self.fd = self.sock.fileno()
+        return WAIT
+
+    cdef object again(self):
+        self.forget()
+        return ReadyOp.again(self)
 
 
 cdef int family_of(object sock) except -1:
@@ -396,6 +461,13 @@ def sock_accept(Loop self, sock):
     """Accept a connection: its non-blocking socket, and the peer's address."""
     cdef SockAccept op = SockAccept.__new__(SockAccept)
     _begin(op, self, sock, False)
+    return op
+
+
+def until_sock_writable(Loop loop, sock):
+    """A coroutine that ends when the socket is writable."""
+    cdef SockWritable op = SockWritable.__new__(SockWritable)
+    _begin(op, loop, sock, True)
     return op
 
 

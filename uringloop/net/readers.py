@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import select
+import socket
 import stat
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from uringloop._core.handle import Handle
+from uringloop._core.io_refs import watch
 from uringloop._core.poll import PollOp
 
 if TYPE_CHECKING:
@@ -37,7 +39,11 @@ def check_pollable(fd: int) -> None:
         return
     if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-    with select.epoll() as probe:  # devices, eventfds, pidfds: only the kernel knows
+    try:
+        probe = select.epoll()
+    except OSError:
+        return  # no descriptor left to ask with; most can be watched
+    with probe:  # devices, eventfds, pidfds: only the kernel knows
         probe.register(fd, select.EPOLLIN)
 
 
@@ -60,6 +66,8 @@ class Readers:
         # its number given to another file meanwhile, and a poll watches the file.
         self.remove(fd, write)
         poll = self._polls[fd, write] = PollOp(self._loop, fd, write, handle)
+        if isinstance(fileobj, socket.socket):
+            watch(poll, fileobj)
         poll.arm()
         if fd != fileobj:
             self._objects[fd] = fileobj

@@ -10,7 +10,7 @@ import socket
 from asyncio import exceptions
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.future_op import until_writable
+from uringloop._core.sock_op import until_sock_writable
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
@@ -50,7 +50,7 @@ async def sock_sendfile_native(
                 if moved == block:
                     continue
             # The socket is full. Others have their turn, however fast the peer empties it.
-            await until_writable(loop, sock.fileno())
+            await until_sock_writable(loop, sock)
             waited = True
         return sent
     finally:

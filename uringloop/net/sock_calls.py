@@ -9,7 +9,7 @@ import socket
 from asyncio import base_events
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.future_op import until_writable
+from uringloop._core.sock_op import until_sock_writable
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
@@ -43,7 +43,7 @@ async def sock_connect(loop: EventLoop, sock: socket.socket, address: Any) -> No
                 break
         await asyncio.sleep(_FULL_QUEUE_PAUSE)
     loop._ensure_fd_no_transport(sock)
-    await until_writable(loop, sock.fileno())
+    await until_sock_writable(loop, sock)
     failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if failed:
         raise OSError(failed, f"Connect call failed {address}")

@@ -1,0 +1,112 @@
+# IoRefs: what stands in `_io_refs` of a socket that somebody waits for in a sock_* coroutine or by add_reader. close()
+# asks it whether anybody still uses the descriptor, so it learns of the close just before: an operation in the kernel
+# keeps its file open, and without this the peer would see no end, and the address of a listener would not be free.
+# A number to everybody else. Owns nothing but that number.
+from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT
+from cpython.weakref cimport PyWeakref_NewRef
+
+from uringloop._core.future_op cimport ReadyOp
+from uringloop._core.loop cimport Loop, runs_here
+from uringloop._core.poll cimport PollOp
+
+
+cdef class IoRefs:
+    cdef int begin(self, Loop loop) except -1:
+        """An operation on the socket is about to be submitted."""
+        self.loop = PyWeakref_NewRef(loop, None)  # the one there is, as a rule
+        self.waiting += 1
+        return 0
+
+    cdef int end(self) noexcept:
+        self.waiting -= 1
+        return 0
+
+    cdef int closes(self) except -1:
+        """socket.close() closes the descriptor next: the kernel is to let go of it first."""
+        cdef Loop loop
+        self.closed = True
+        if self.waiting <= 0:
+            return 0
+        loop = self.loop()
+        if loop is None or loop.closed:
+            return 0
+        if not loop.runner or runs_here(loop):
+            for op in loop.engine.ops:
+                if isinstance(op, ReadyOp):
+                    (<ReadyOp> op).file_closes(self)
+                elif isinstance(op, PollOp) and (<PollOp> op).refs is self:
+                    (<PollOp> op).disarm()
+            loop.engine.flush_now()
+        else:
+            try:
+                (<object> loop).call_soon_threadsafe(self._closed_elsewhere)
+            except RuntimeError:
+                pass  # the loop has been closed meanwhile
+        return 0
+
+    def unwatched(self):
+        self.end()
+
+    def _closed_elsewhere(self):
+        self.closes()
+
+    def __richcmp__(self, other, int how):
+        if how == Py_LE:
+            if self.count <= other:
+                self.closes()
+                return True
+            return False
+        if how == Py_LT:
+            return self.count < other
+        if how == Py_GT:
+            return self.count > other
+        if how == Py_GE:
+            return self.count >= other
+        return self.count == other if how == Py_EQ else self.count != other
+
+    def __hash__(self):
+        return hash(self.count)
+
+    def __iadd__(self, long number):
+        self.count += number
+        return self
+
+    def __isub__(self, long number):
+        self.count -= number
+        return self
+
+    def __add__(self, other):
+        return int(self) + int(other)
+
+    def __sub__(self, other):
+        return int(self) - int(other)
+
+    def __int__(self):
+        return self.count
+
+    def __index__(self):
+        return self.count
+
+    def __repr__(self):
+        return repr(self.count)
+
+
+cdef IoRefs io_refs_of(object sock):
+    """The socket's, or None where there is none to be had."""
+    refs = getattr(sock, "_io_refs", None)
+    if type(refs) is IoRefs:
+        return <IoRefs> refs
+    if type(refs) is not int:
+        return None
+    made = IoRefs.__new__(IoRefs)
+    (<IoRefs> made).count = refs
+    sock._io_refs = made
+    return <IoRefs> made
+
+
+def watch(PollOp poll, sock):
+    """Let the poll, which is about to be submitted, end when the program closes the socket."""
+    refs = io_refs_of(sock)
+    if refs is not None:
+        refs.begin(poll.loop)
+        poll.refs = refs
