@@ -199,7 +199,8 @@ class Attached:
             with suppress(BlockingIOError):
                 liburing.io_uring_peek_cqe(self._ring, self._cqe)  # also brings in what there was no room for
             count = 0
-            for _ in liburing.CqeIter(self._ring, self._cqe):  # which knows where the queue begins again
+            entries = liburing.CqeIter(self._ring, self._cqe)  # which knows where the queue begins again
+            while next(entries, None) is not None:  # a for-loop over it crashes Python 3.15 (seen with liburing 2026.3)
                 entry = self._cqe[0]
                 try:
                     result = entry.res
