@@ -200,9 +200,8 @@ class Attached:
                 liburing.io_uring_peek_cqe(self._ring, self._cqe)  # also brings in what there was no room for
             count = 0
             entries = liburing.CqeIter(self._ring, self._cqe)  # which knows where the queue begins again
-            while (
-                next(entries, None) is not None
-            ):  # a for-loop over it crashes Python 3.15 (seen with liburing 2026.3)
+            # A for-loop over it crashes Python 3.15 (seen with liburing 2026.3).
+            while next(entries, None) is not None:
                 entry = self._cqe[0]
                 try:
                     result = entry.res
