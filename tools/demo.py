@@ -153,7 +153,7 @@ def measure(load: Path, server: Server, kind: str, options: argparse.Namespace, 
     command = [load, server.ports[kind], options.connections, options.size, seconds]
     run = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True)
     requests, measured, median, slow = run.stdout.split()
-    rate = int(requests) / float(measured)
+    rate = max(int(requests), 1) / float(measured)  # none: the machine was busy elsewhere all the time
     # the warm-up used CPU too, at the same rate
     cpu = (server.cpu_seconds() - before) / (rate * (seconds + 0.2))
     return Round(rate, int(median), int(slow), cpu * 1e6)
