@@ -117,7 +117,8 @@ class UnixListener:
     def _stop_accepting(self) -> None:
         spreader, self._spreader = self._spreader, None
         if spreader is not None:
-            spreader.stop(spreader.connected)
+            # Closed, its shares serve nobody new; but where only this context ends, the others serve whom it accepted.
+            spreader.stop(None if self._closed is not None else spreader.connected)
 
     def _hand_out(self, sock: socket.socket) -> None:
         for _ in self._shares:
