@@ -65,6 +65,7 @@ PAGES = {
             "uringloop.scheduler.context:Context",
             "uringloop.scheduler.context:current_context",
             "uringloop.errors:SchedulerFull",
+            "uringloop.errors:ContextDied",
         ),
     ),
     "sync": Page(

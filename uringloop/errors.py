@@ -23,6 +23,10 @@ class SchedulerFull(RuntimeError):
     """As many jobs as the scheduler's max_pending are pending. `submit_async` waits instead."""
 
 
+class ContextDied(RuntimeError):
+    """The event loop that ran the job died; `__cause__` is what it died of. It is no reason for another loop to die."""
+
+
 if sys.version_info >= (3, 13):
     from asyncio import QueueShutDown as QueueShutDown
 else:

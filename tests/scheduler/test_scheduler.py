@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import uringloop
-from uringloop.errors import SchedulerFull
+from uringloop.errors import ContextDied, SchedulerFull
 from uringloop.scheduler import Context, Scheduler, current_context
 
 
@@ -202,8 +202,9 @@ def test_dead_context_fails_its_jobs_and_the_others_go_on(engine: str, caplog: A
         dying = scheduler.submit(die(), context=victim)
         with pytest.raises(SystemExit):
             dying.result(10)
-        with pytest.raises(SystemExit):
+        with pytest.raises(ContextDied, match="of this") as raised:
             running.result(10)
+        assert raised.value.__cause__ is victim.error
         victim.thread.join(10)
         with pytest.raises(RuntimeError, match="takes no jobs"):
             scheduler.submit(where(), context=victim)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import uringloop
+from uringloop.errors import ContextDied
 from uringloop.scheduler import Context, Scheduler, StopReport, context, current_context, stopping
 
 
@@ -293,7 +294,51 @@ def test_context_that_dies_fails_what_it_had_not_started(engine: str, caplog: An
         assert begun.wait(10)
         jobs = [scheduler.submit(asyncio.sleep(0), context=victim) for _ in range(5)]
         goes_on.set()
-        for job in (dying, *jobs):
-            with pytest.raises(SystemExit, match="of this"):
+        with pytest.raises(SystemExit, match="of this"):
+            dying.result(10)
+        for job in jobs:
+            with pytest.raises(ContextDied, match="of this"):
                 job.result(10)
         assert scheduler.join(10)
+
+
+def test_death_of_a_context_is_not_catching(engine: str) -> None:
+    with Scheduler(2) as scheduler:
+        victim, other = scheduler.contexts
+
+        async def die() -> None:
+            raise SystemExit
+
+        async def wait_for(job: Any) -> str:
+            with pytest.raises(ContextDied) as raised:
+                await job
+            assert raised.value.__cause__ is victim.error
+            return current_context().name  # type: ignore[union-attr]
+
+        running = scheduler.submit(asyncio.sleep(100), context=victim)
+        waiting = scheduler.submit(wait_for(running), context=other)
+        dying = scheduler.submit(die(), context=victim)
+        assert scheduler.submit(wait_for(dying), context=other).result(10) == other.name
+        assert waiting.result(10) == other.name
+        assert scheduler.stop().dead == [victim]
+
+
+def test_what_ended_in_the_turn_in_which_its_context_died_keeps_its_result(engine: str) -> None:
+    with Scheduler(1) as scheduler:
+        (victim,) = scheduler.contexts
+        jobs: list[Any] = []
+
+        async def end_and_die() -> None:
+            async def end() -> int:
+                return 1
+
+            async def die() -> None:
+                raise SystemExit
+
+            jobs.extend([scheduler.submit(end()), scheduler.submit(die())])
+
+        scheduler.submit(end_and_die()).result(10)
+        victim.thread.join(10)
+        assert jobs[0].result(10) == 1
+        with pytest.raises(SystemExit):
+            jobs[1].result(10)

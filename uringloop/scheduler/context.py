@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from uringloop.errors import ContextDied
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.scheduler.intake import Intake
 
@@ -116,12 +117,12 @@ class Context:
     def _tear_down(self) -> None:
         loop, intake = self.loop, self.intake
         self._ends = True
-        intake.close(self.error)
+        intake.close(self._death())
         try:
             self._call_endings()
             if self.error is not None:
                 for job in list(intake.running):
-                    job._settle(None, self.error)
+                    job._break_off(self._death())
             self._finish(self._end_tasks())
             deadline = time.monotonic() + max(self._grace, LEAST_ENDING)
             self._finish(_at_most(loop.shutdown_asyncgens(), deadline))
@@ -135,6 +136,14 @@ class Context:
             self._cpu_clock = 0
             self._abandon(RuntimeError(f"abandoned when {self.name} stopped"))
             loop.close()
+
+    def _death(self) -> ContextDied | None:
+        """What its jobs fail with, each with one of its own: threads that raise the same one share its traceback."""
+        if self.error is None:
+            return None
+        death = ContextDied(f"{self.name} died of {self.error!r}")
+        death.__cause__ = self.error
+        return death
 
     def _finish(self, work: Coroutine[Any, Any, None]) -> None:
         """Run it to its end, whatever comes out of the loop meanwhile: the SystemExit of a task that is being

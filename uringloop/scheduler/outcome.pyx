@@ -13,7 +13,10 @@ from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_flag
 from uringloop._core.patience cimport patience
 from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
+from uringloop.errors import ContextDied
+
 cdef object _Cancelled = concurrent.futures.CancelledError
+cdef object _THREAD = object()
 _STATES = ("PENDING", "RUNNING", "FINISHED", "FINISHED", "CANCELLED_AND_NOTIFIED")
 
 
@@ -84,6 +87,11 @@ cdef class Outcome(Waitlist):
         """Done without a task."""
         return self.settle(OUTCOME_DONE if error is None else OUTCOME_FAILED, value, error, OUTCOME_RUNNING)
 
+    def _break_off(self, error):
+        """On the thread of its context, which died. What has just ended, and brought that about for one, says so itself."""
+        if self.task is None or not self.task.done():
+            self._settle(None, error)
+
     cdef int announce(self) except -1:
         """Tell those who asked in concurrent.futures' way."""
         cdef list callbacks
@@ -111,6 +119,12 @@ cdef class Outcome(Waitlist):
         return ur_load_flag(&self.state) > OUTCOME_RUNNING
 
     cdef object collect(self, object value):
+        if value is _THREAD:
+            return None  # which looks itself
+        if ur_load_flag(&self.state) == OUTCOME_FAILED and isinstance(self.error, (SystemExit, KeyboardInterrupt)):
+            # Raised in a task, it would end this loop as well.
+            ur_store_flag(&self.looked, True)
+            raise ContextDied(f"{self!r} raised {self.error!r}") from self.error
         return self.get(CancelledError)
 
     cdef object get(self, object cancelled):
@@ -144,12 +158,8 @@ cdef class Outcome(Waitlist):
         if self.take():
             return
         not_in_a_loop("Job.result()", "`await job`")
-        try:
-            if self.block(None, timeout) is TIMED_OUT:
-                raise TimeoutError()
-        except BaseException as error:
-            if error is not self.error and not isinstance(error, CancelledError):
-                raise  # a signal handler's, say: the job's own is for `get` to raise
+        if self.block(_THREAD, timeout) is TIMED_OUT:
+            raise TimeoutError()
 
     # Asking
 
