@@ -312,6 +312,8 @@ def test_what_only_a_hidden_context_refers_to_is_collected_with_its_loop(
 ) -> None:
     class Value: ...
 
+    if engine == "asyncio" and not getattr(sys, "_is_gil_enabled", lambda: True)():
+        pytest.skip("the collector takes its sockets first, and its finaliser fails")
     loop = asyncio.new_event_loop() if engine == "asyncio" else uringloop.new_event_loop()
     value: Any = Value()
     value.loop, gone = loop, weakref.ref(value)
