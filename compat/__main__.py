@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -81,6 +82,9 @@ def _run(suite_name: str, suite: Suite, arguments: argparse.Namespace) -> verdic
 
 def main() -> int:
     arguments = _arguments()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A job in a shell's background is started so, and tests that interrupt themselves would inherit it and hang.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if arguments.list:
         for name, suite in SUITES.items():
             print(f"{name:16} {suite.title}")
