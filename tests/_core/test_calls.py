@@ -161,6 +161,7 @@ def test_a_context_costs_no_memory(loop: Any, name: str) -> None:
     try:
         for _ in range(3):  # what is made once is made by now
             without, with_context = most(), most(**named)
-        assert with_context <= without + 100
+        # The caller makes a tuple of the names and an array; a dictionary alone would be 200 bytes more.
+        assert with_context <= without + 200
     finally:
         tracemalloc.stop()

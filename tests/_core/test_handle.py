@@ -255,30 +255,13 @@ def test_a_callback_that_runs_its_own_handle_keeps_what_it_was_called_with(loop:
     assert seen == [True]
 
 
-MANY = 3000  # of so many pending callbacks the contexts are hidden from the collector
+MANY = 3000
 COLOUR: contextvars.ContextVar[Any] = contextvars.ContextVar("COLOUR")
+WAYS_TO_CALL = ["call_soon", "call_soon_threadsafe", "call_later"]
 
 
 def contexts_the_collector_sees() -> int:
     return sum(type(found) is contextvars.Context for found in gc.get_objects())
-
-
-@pytest.mark.engines("uring")
-@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="hides nothing")
-@pytest.mark.parametrize("way", ["call_soon", "call_soon_threadsafe", "call_later"])
-def test_the_contexts_of_many_callbacks_cost_the_collector_nothing(loop: Any, way: str) -> None:
-    before = contexts_the_collector_sees()
-    callback = (1e-9, id, 1) if way == "call_later" else (id, 1)
-    handles = [getattr(loop, way)(*callback) for _ in range(MANY)]
-    assert contexts_the_collector_sees() - before < MANY // 2
-    shown = [handle._context for handle in handles]
-    assert all(map(gc.is_tracked, shown))
-    assert contexts_the_collector_sees() - before == MANY
-    del handles
-    turns_of(loop, 3)
-    assert all(map(gc.is_tracked, shown))
-    del shown
-    assert contexts_the_collector_sees() == before
 
 
 def turns_of(loop: Any, count: int) -> None:
@@ -287,7 +270,160 @@ def turns_of(loop: Any, count: int) -> None:
         loop.run_forever()
 
 
-@pytest.mark.parametrize("way", ["call_soon", "call_soon_threadsafe", "call_later"])
+def called(loop: Any, way: str, callback: Callable[[], object]) -> Any:
+    return getattr(loop, way)(*((0, callback) if way == "call_later" else (callback,)))
+
+
+@pytest.mark.engines("uring")
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="each has its context at once")
+@pytest.mark.parametrize("way", WAYS_TO_CALL)
+def test_many_callbacks_make_no_contexts(loop: Any, way: str) -> None:
+    COLOUR.set(None)  # there is a current context
+    before = contexts_the_collector_sees()
+    handles = [called(loop, way, print) for _ in range(MANY)]
+    assert contexts_the_collector_sees() <= before + 1  # one is there to be lent
+    shown = [handle._context for handle in handles]
+    assert all(map(gc.is_tracked, shown)) and len(set(map(id, shown))) == MANY
+    assert handles[0]._context is shown[0]
+    assert MANY <= contexts_the_collector_sees() - before <= MANY + 1
+    for handle in handles:
+        handle.cancel()
+    del handle, handles
+    turns_of(loop, 3)
+    assert all(map(gc.is_tracked, shown))
+    del shown
+    assert contexts_the_collector_sees() <= before + 1
+
+
+@pytest.mark.parametrize("way", WAYS_TO_CALL)
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_context_asked_for_stays_the_handles(loop: Any, way: str, shared: bool) -> None:
+    """Before, in or after the callback: what the callback set is in it, and no other callback's."""
+    seen: dict[str, Any] = {}
+
+    def first() -> None:
+        if shared:
+            seen["in"] = handle._context
+        COLOUR.set("first")
+
+    def second() -> None:
+        seen["second"] = COLOUR.get(None)
+        COLOUR.set("second")
+
+    handle = contextvars.Context().run(called, loop, way, first)
+    if not shared:
+        seen["in"] = handle._context
+    turns_of(loop, 3)
+    contextvars.Context().run(called, loop, way, second)
+    turns_of(loop, 3)
+    assert seen["second"] is None
+    assert handle._context is seen["in"]
+    assert seen["in"][COLOUR] == "first"
+    assert seen["in"].run(COLOUR.get) == "first"  # it was left
+
+
+@pytest.mark.parametrize("way", WAYS_TO_CALL)
+def test_a_context_asked_for_later_has_what_the_callback_set(loop: Any, way: str) -> None:
+    handle = contextvars.Context().run(called, loop, way, lambda: COLOUR.set("set"))
+    turns_of(loop, 3)
+    assert handle._context[COLOUR] == "set"
+    assert handle._context is handle._context
+
+
+def test_a_weak_reference_to_the_context_of_a_callback_is_to_its_own(loop: Any) -> None:
+    references: list[Any] = []
+
+    def first() -> None:
+        references.append(weakref.ref(handle._context))
+        COLOUR.set("first")
+
+    handle = loop.call_soon(first)
+    turns_of(loop, 1)
+    found = references[0]()
+    assert found is None or found[COLOUR] == "first"
+    del handle, found
+    loop.call_soon(COLOUR.set, "second")
+    turns_of(loop, 1)
+    gc.collect()
+    assert references[0]() is None
+
+
+def test_a_reader_runs_again_in_what_it_left(loop: Any) -> None:
+    left, right = socket.socketpair()
+    seen: list[object] = []
+
+    def told() -> None:
+        left.recv(1)
+        seen.append(COLOUR.get(0))
+        COLOUR.set(len(seen))
+
+    with left, right:
+        contextvars.Context().run(loop.add_reader, left, told)
+        for ran in range(1, 4):
+            right.send(b"x")
+            while len(seen) < ran:
+                turns_of(loop, 1)
+        loop.remove_reader(left)
+    assert seen == [0, 1, 2]
+
+
+def test_a_callback_that_runs_the_loop_of_another_thread_keeps_its_context(new_loop: Callable[[], Any]) -> None:
+    """Contexts are lent one inside the other."""
+    loop, seen = new_loop(), []
+
+    def outer() -> None:
+        COLOUR.set("outer")
+        thread = threading.Thread(target=run_another)
+        thread.start()
+        thread.join()
+        handle = inner_loop.call_soon(inner)
+        handle._run()  # in the middle of this one
+        seen.append(COLOUR.get())
+
+    def inner() -> None:
+        seen.append(COLOUR.get(None))
+        COLOUR.set("inner")
+
+    def run_another() -> None:
+        inner_loop.call_soon(inner)
+        turns_of(inner_loop, 1)
+
+    inner_loop = new_loop()
+    loop.call_soon(outer)
+    turns_of(loop, 1)
+    assert seen == [None, "outer", "outer"]
+
+
+@pytest.mark.parametrize("raises", [ValueError, KeyboardInterrupt])
+def test_a_callback_that_fails_leaves_its_context(loop: Any, raises: type[BaseException]) -> None:
+    seen: list[object] = []
+    loop.set_exception_handler(lambda loop, context: seen.append(context["handle"]._context[COLOUR]))
+
+    def fails() -> None:
+        COLOUR.set("failed")
+        raise raises
+
+    loop.call_soon(fails)
+    try:
+        turns_of(loop, 1)
+    except KeyboardInterrupt:
+        seen.append("failed")
+    contextvars.Context().run(loop.call_soon, lambda: seen.append(COLOUR.get(None)))
+    turns_of(loop, 2)
+    assert seen == ["failed", None]
+
+
+def test_a_handle_that_has_run_can_be_run_by_hand(loop: Any) -> None:
+    ran: list[int] = []
+    handle = loop.call_soon(ran.append, 1)
+    turns_of(loop, 1)
+    handle._run()
+    handle.cancel()
+    handle._run()
+    assert ran in ([1], [1, 1], [1, 1, 1])
+
+
+@pytest.mark.parametrize("way", WAYS_TO_CALL)
 def test_each_of_many_callbacks_has_the_context_of_its_call(loop: Any, way: str) -> None:
     seen: list[int] = []
 
@@ -298,7 +434,7 @@ def test_each_of_many_callbacks_has_the_context_of_its_call(loop: Any, way: str)
     def call() -> None:
         for number in range(MANY):
             COLOUR.set(number)
-            getattr(loop, way)(*((0, look) if way == "call_later" else (look,)))
+            called(loop, way, look)
 
     contextvars.copy_context().run(call)
     while len(seen) < MANY:
@@ -307,7 +443,7 @@ def test_each_of_many_callbacks_has_the_context_of_its_call(loop: Any, way: str)
 
 
 @pytest.mark.parametrize("timers", [False, True])
-def test_what_only_a_hidden_context_refers_to_is_collected_with_its_loop(
+def test_what_only_the_context_of_a_callback_refers_to_is_collected_with_its_loop(
     new_loop: Callable[[], Any], engine: str, timers: bool
 ) -> None:
     class Value: ...

@@ -11,7 +11,7 @@ cdef class Handle(Runnable):
     cdef PyObject *callback      # NULL once it was cancelled, or has run and was kept by somebody
     cdef PyObject *room          # vectorcall's: a bound method puts its self here, in front of the arguments
     cdef PyObject *args[2]       # most callbacks have no more; the tuple of all where there are MANY
-    cdef PyObject *cvars         # the contextvars.Context the callback runs in
+    cdef PyObject *cvars         # the contextvars.Context the callback runs in, or what it will be made of
     cdef PyObject *notes         # (loop, where it was made, its repr when it was cancelled): debug mode and the like
     cdef uint8_t nargs           # 0..2, or MANY
     cdef uint8_t cvars_kind      # whose `cvars` are (own_context.h)

@@ -46,14 +46,13 @@ cdef extern from *:
     int already_raised "ur_already_raised"() except -1  # Cython has no name for "raise what is set"
     object steal "ur_steal"(PyObject *owned)             # ... nor for taking over a reference
     int ur_visit(PyObject *object, visitproc visit, void *arg) noexcept
-    int ur_context_enter "PyContext_Enter"(PyObject *) noexcept
-    int ur_context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
 
 cdef extern from "own_context.h":
+    int ur_contexts_look() except -1
     PyObject *ur_context_copy(uint8_t *kind) except NULL
-    void ur_context_show(PyObject *context, uint8_t *kind) noexcept
-    void ur_context_drop(PyObject *context, uint8_t kind) noexcept
-    int ur_context_visit(PyObject *context, uint8_t kind, visitproc visit, void *arg) noexcept
+    int ur_context_enter(PyObject **own, uint8_t *kind) noexcept  # what it raises is as if the callback had
+    void ur_context_leave(PyObject **own, uint8_t *kind) noexcept
+    int ur_context_show(PyObject **own, uint8_t *kind) except -1
 
 cdef enum:
     MANY = 3
@@ -86,26 +85,26 @@ cdef class Handle(Runnable):
     cdef int run(self, object loop) except -1:
         cdef PyObject *result
         cdef bint nested = self.running  # its own callback runs it: what the outer call calls stays
-        cdef bint dead
+        cdef bint dead  # or it has run, and was let go of
         if UR_FREE_THREADED:
             with cython.critical_section(self):
-                dead = self._cancelled
+                dead = self._cancelled or self.callback is NULL
                 self.running = nested or not dead
         else:
-            dead = self._cancelled
+            dead = self._cancelled or self.callback is NULL
             self.running = nested or not dead
         if dead:
             return 0
         if self.shared:
             self.runner = PyThread_get_thread_ident()
-        if ur_context_enter(self.cvars) < 0:
+        if ur_context_enter(&self.cvars, &self.cvars_kind) < 0:
             result = NULL
         else:
             if self.nargs < MANY:
                 result = PyObject_Vectorcall(self.callback, self.args, self.nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
             else:
                 result = PyObject_CallObject(self.callback, self.args[0])
-            ur_context_exit(self.cvars)
+            ur_context_leave(&self.cvars, &self.cvars_kind)
         if UR_FREE_THREADED:
             with cython.critical_section(self):
                 self.running = nested
@@ -240,8 +239,8 @@ cdef class Handle(Runnable):
     @property
     def _context(self):
         with cython.critical_section(self):
-            ur_context_show(self.cvars, &self.cvars_kind)
-        return <object> self.cvars
+            ur_context_show(&self.cvars, &self.cvars_kind)
+            return <object> self.cvars
 
     @property
     def _loop(self):
@@ -414,7 +413,6 @@ cdef void _empty(PyObject *handle) noexcept:
     """Drop all references of a handle nobody refers to any more, and leave it as new."""
     cdef PyObject *cvars = (<Handle> handle).cvars
     cdef PyObject *notes = (<Handle> handle).notes
-    cdef uint8_t kind = (<Handle> handle).cvars_kind
     ur_clear_weakrefs(handle)
     (<Handle> handle).cvars = (<Handle> handle).notes = NULL
     (<Handle> handle).cvars_kind = (<Handle> handle).whole = 0
@@ -422,7 +420,7 @@ cdef void _empty(PyObject *handle) noexcept:
     (<Handle> handle).shared = (<Handle> handle).awaited = False
     if (<Handle> handle).callback is not NULL:
         _drop(handle)
-    ur_context_drop(cvars, kind)
+    Py_XDECREF(cvars)
     Py_XDECREF(notes)
     if URINGLOOP_DEBUG:
         count_freed(COUNT_HANDLE)
@@ -467,8 +465,7 @@ cdef int _traverse(PyObject *handle, visitproc visit, void *arg) noexcept:
     """Called by owners only: see the head of this file."""
     return (ur_visit((<Handle> handle).callback, visit, arg) or ur_visit((<Handle> handle).args[0], visit, arg)
             or ur_visit((<Handle> handle).args[1], visit, arg)
-            or ur_context_visit((<Handle> handle).cvars, (<Handle> handle).cvars_kind, visit, arg)
-            or ur_visit((<Handle> handle).notes, visit, arg))
+            or ur_visit((<Handle> handle).cvars, visit, arg) or ur_visit((<Handle> handle).notes, visit, arg))
 
 
 cdef PyObject *_freed(PyObject *first, Py_ssize_t count) noexcept:
@@ -494,6 +491,7 @@ cdef void trim_free_handles() noexcept:
     _free_unused, _free_timers_unused = _free_count, _free_timer_count
 
 
+ur_contexts_look()
 ur_set_traverse(Handle, <traverseproc> _traverse)
 ur_set_traverse(TimerHandle, <traverseproc> _traverse)
 ur_set_dealloc(Handle, _dealloc)
