@@ -1,7 +1,8 @@
 from uringloop._core.kernel cimport sockaddr_storage, socklen_t, uint32_t
 from uringloop._core.op cimport Op
+from uringloop._core.outgoing cimport Outgoing
 from uringloop._core.peers cimport Peers
-from uringloop._core.receive_room cimport NAME, Batch, ReceiveRoom
+from uringloop._core.receive_room cimport ReceiveRoom
 from uringloop._core.transport cimport Transport
 
 cdef class DatagramPoll(Op):
@@ -20,9 +21,7 @@ cdef class DatagramTransport(Transport):
     cdef DatagramPoll writer            # made when a send would block
     cdef bint by_program                # in sendto(): the caller's context is the one to tell of errors in
     cdef bint delivering                # sends are gathered until all that arrived is delivered
-    cdef Batch *outgoing                # the gathered ones
-    cdef list outgoing_data             # ... and what they point to
-    cdef int outgoing_count
+    cdef Outgoing outgoing              # the gathered ones; made at the first
     cdef object waiting                 # (data, address), once a send would block
     cdef Py_ssize_t waiting_bytes
     cdef Peers peers                    # made at the first datagram
@@ -35,10 +34,13 @@ cdef class DatagramTransport(Transport):
     cdef int receive_batch(self, list data, list addresses) except -1
     cdef int receive_one(self, list data, list addresses) except -1
     cdef int deliver(self, list data, list addresses) except -1
+    cdef int deliver_some(self, list data, list addresses, Py_ssize_t *done) except -1
     cdef int name_of(self, object address, sockaddr_storage *raw, socklen_t *length) except -1
     cdef int send_now(self, bytes data, object address) except -1
     cdef bint try_send(self, bytes data, object address) except -1
     cdef int gather(self, bytes data, object address) except -1
+    cdef bint gathered(self) noexcept
+    cdef int send_gathered(self) except -1
     cdef int flush(self) except -1
     cdef int enqueue(self, bytes data, object address) except -1
     cdef int await_room(self) except -1

@@ -1,6 +1,6 @@
 # DatagramTransport: UDP and Unix datagrams, asyncio's DatagramTransport interface. Waits for readiness through
 # the engine, then receives as many datagrams with one system call as there are; answers sent while those are
-# delivered leave together, all other sends at once. An error of a socket call is told to the protocol and never
+# delivered leave together (outgoing.pyx), all other sends at once. An error of a call is told to the protocol and never
 # closes the transport. Owns what could not be sent yet.
 import os
 from asyncio import constants
@@ -9,16 +9,15 @@ from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
 
 from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
 from uringloop._core.kernel cimport (
     AF_INET, AF_INET6, EAGAIN, EINTR, IORING_OP_POLL_ADD, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, c_recvfrom, c_send,
-    c_sendto, errno, io_uring_sqe, sockaddr, sockaddr_storage, socklen_t, uint32_t,
+    c_sendto, errno, io_uring_sqe, sockaddr, sockaddr_storage, socklen_t, uint32_t, ur_now_ns,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.outgoing cimport MOST, Outgoing
 from uringloop._core.peers cimport Peers
 from uringloop._core.receive_room cimport BATCH, NAME, Batch, ReceiveRoom, mmsghdr
 from uringloop._core.transport cimport Transport
@@ -30,7 +29,6 @@ cdef extern from "Python.h":
 
 cdef extern from "<sys/socket.h>" nogil:
     int recvmmsg(int fd, mmsghdr *messages, unsigned count, int flags, void *timeout)
-    int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags)
 
 cdef extern from *:
     """
@@ -44,10 +42,10 @@ cdef enum:
     LARGEST = 262144      # of other kinds; what asyncio's own loop offers
     TURN = 128            # datagrams delivered before others have their turn
     OVERHEAD = 8          # an empty datagram counts, too, in the write buffer's size
+    PATIENCE_NS = 100_000 # an answer waits no longer for those to datagrams behind it
 
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef str _RECEIVED = "datagram_received"
-cdef str _FATAL_WRITE = "Fatal write error on datagram transport"
 
 
 cdef class DatagramPoll(Op):
@@ -99,9 +97,6 @@ cdef DatagramPoll make_poll(DatagramTransport transport, uint32_t events):
 
 cdef class DatagramTransport(Transport):
     _interface = DatagramInterface
-
-    def __dealloc__(self):
-        free(self.outgoing)
 
     # When to receive
 
@@ -212,41 +207,51 @@ cdef class DatagramTransport(Transport):
 
     cdef int deliver(self, list data, list addresses) except -1:
         """Hand datagrams to the protocol; what it sends meanwhile is gathered, and then sent."""
+        cdef Py_ssize_t done = 0
+        try:
+            while done < len(data):
+                self.delivering = not self.connected
+                try:
+                    self.deliver_some(data, addresses, &done)
+                finally:
+                    self.delivering = False
+                    self.send_gathered()
+        except (SystemExit, KeyboardInterrupt):
+            if done < len(data):  # the others wait for the loop to run again
+                self.held = (data[done:], addresses[done:])
+                (<object> self._loop).call_soon(self._deliver_held)
+            raise
+        return 0
+
+    cdef int deliver_some(self, list data, list addresses, Py_ssize_t *done) except -1:
+        """As many as there are, or until the first answer has waited long enough."""
         cdef PyObject *stack[4]
         cdef Py_ssize_t i
-        self.delivering = not self.connected
+        context_enter(<PyObject *> self.cvars)
         try:
-            context_enter(<PyObject *> self.cvars)
-            try:
-                for i in range(len(data)):
-                    if self.closing or self.lost:
-                        break
-                    if self._paused:
+            while done[0] < len(data):
+                i = done[0]
+                if self._paused or self.closing or self.lost:
+                    if not self.closing and not self.lost:
                         self.held = (data[i:], addresses[i:])
-                        break
-                    protocol = self._protocol
-                    stack[1] = <PyObject *> protocol
-                    stack[2] = <PyObject *> data[i]
-                    stack[3] = <PyObject *> addresses[i]
-                    try:
-                        checked(PyObject_VectorcallMethod(
-                            <PyObject *> _RECEIVED, &stack[1], 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL))
-                    except (SystemExit, KeyboardInterrupt):
-                        # The others wait for the loop to run again.
-                        self.held = (data[i + 1:], addresses[i + 1:])
-                        (<object> self._loop).call_soon(self._deliver_held)
-                        raise
-                    except BaseException as error:
-                        self._report(error, "Exception in callback protocol.datagram_received()")
-            finally:
-                context_exit(<PyObject *> self.cvars)
-        finally:
-            self.delivering = False
-            if self.outgoing_count:
+                    done[0] = len(data)
+                    break
+                done[0] += 1
+                protocol = self._protocol
+                stack[1] = <PyObject *> protocol
+                stack[2] = <PyObject *> data[i]
+                stack[3] = <PyObject *> addresses[i]
                 try:
-                    self.flush()
-                finally:
-                    self.after_sending()
+                    checked(PyObject_VectorcallMethod(
+                        <PyObject *> _RECEIVED, &stack[1], 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL))
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    self._report(error, "Exception in callback protocol.datagram_received()")
+                if self.gathered() and ur_now_ns() - self.outgoing.since_ns > PATIENCE_NS:
+                    break
+        finally:
+            context_exit(<PyObject *> self.cvars)
         return 0
 
     def _deliver_held(self):
@@ -285,7 +290,7 @@ cdef class DatagramTransport(Transport):
 
     cdef int send_now(self, bytes data, object address) except -1:
         try:
-            if self.outgoing_count:
+            if self.gathered():
                 self.flush()
         finally:  # the protocol, told of an error of those before, may raise
             if self.waiting or not self.try_send(data, address):
@@ -320,62 +325,52 @@ cdef class DatagramTransport(Transport):
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
-            self.fatal(error, _FATAL_WRITE)
+            self.fatal(error, "Fatal write error on datagram transport")
         return True
 
     cdef int gather(self, bytes data, object address) except -1:
         """Keep it for the one system call that sends all answers. False for what cannot be among them."""
         cdef sockaddr_storage raw
         cdef socklen_t length = 0
-        cdef Batch *batch
-        cdef int i
         if self.family != AF_INET and self.family != AF_INET6:
             return False
         if not self.name_of(address, &raw, &length):
             return False
-        if self.outgoing is NULL:
-            self.outgoing = <Batch *> calloc(1, sizeof(Batch))
-            if self.outgoing is NULL:
-                raise MemoryError
-            self.outgoing_data = []
-        batch = self.outgoing
-        i = self.outgoing_count
-        memcpy(batch.names[i], &raw, length)
-        batch.pieces[i].iov_base = PyBytes_AS_STRING(data)
-        batch.pieces[i].iov_len = PyBytes_GET_SIZE(data)
-        batch.messages[i].msg_hdr.msg_name = batch.names[i]
-        batch.messages[i].msg_hdr.msg_namelen = length
-        batch.messages[i].msg_hdr.msg_iov = &batch.pieces[i]
-        batch.messages[i].msg_hdr.msg_iovlen = 1
-        self.outgoing_data.append(data)
-        self.outgoing_count = i + 1
-        if self.outgoing_count == BATCH:
+        if self.outgoing is None:
+            self.outgoing = Outgoing.__new__(Outgoing)
+        self.outgoing.add(data, &raw, length)
+        if self.outgoing.count == MOST:
             self.flush()
         return True
 
+    cdef inline bint gathered(self) noexcept:
+        return self.outgoing is not None and self.outgoing.count > 0
+
+    cdef int send_gathered(self) except -1:
+        if self.gathered():
+            try:
+                self.flush()
+            finally:
+                self.after_sending()
+        return 0
+
     cdef int flush(self) except -1:
-        """Send what was gathered. Unconnected sockets only: sendmmsg forgets an error it meets behind a message
-        it has sent, and only a connected socket has errors that do not come again when that one is retried."""
-        cdef int done = 0, count = self.outgoing_count
-        cdef int sent
-        cdef list data = self.outgoing_data
-        cdef list errors = []
-        self.outgoing_count = 0
-        self.outgoing_data = []
-        while done < count and not self.lost:
-            sent = sendmmsg(self.fd, &self.outgoing.messages[done], count - done, MSG_DONTWAIT | MSG_NOSIGNAL)
-            if sent >= 0:
-                done += sent
-            elif errno == EAGAIN:
-                while done < count:
-                    self.enqueue(data[done], self.peers.address_of(
-                        self.outgoing.names[done], self.outgoing.messages[done].msg_hdr.msg_namelen))
-                    done += 1
-            elif errno != EINTR:
-                done += 1
-                errors.append(OSError(errno, os.strerror(errno)))
-        # Behind the last datagram: error_received may close the transport, or send.
-        return self._tell_errors(errors)
+        """Send what was gathered."""
+        cdef Outgoing outgoing = self.outgoing
+        cdef int failures[MOST]
+        cdef int failed = 0, gone, i
+        cdef bint before = self.delivering
+        cdef list data, fresh = []
+        gone = outgoing.count if self.lost else outgoing.send(self.fd, failures, &failed)
+        self.delivering = False  # nothing is added before all is told
+        try:
+            data = outgoing.take(fresh)
+            for i in range(gone, len(data)):
+                self.enqueue(data[i], self.peers.address_of(outgoing.names[i], outgoing.lengths[i]))
+            # Behind the last datagram: error_received may close the transport, or send.
+            return self._tell_errors([OSError(failures[i], os.strerror(failures[i])) for i in range(failed)])
+        finally:
+            self.delivering = before
 
     def _tell_errors(self, list errors):
         while errors:
@@ -444,19 +439,28 @@ cdef class DatagramTransport(Transport):
 
     cdef Py_ssize_t unsent(self) noexcept:
         cdef Py_ssize_t size = self.waiting_bytes
-        cdef int i
-        for i in range(self.outgoing_count):
-            size += self.outgoing.pieces[i].iov_len + OVERHEAD
+        if self.gathered():
+            size += self.outgoing.size() + self.outgoing.count * OVERHEAD
         return size
 
     cdef void drop_unsent(self) noexcept:
         self.waiting = None
         self.waiting_bytes = 0
-        self.outgoing_count = 0
         if self.writer is not None:
             self._end(self.writer)
 
     # The end
+
+    def abort(self):
+        """Close now: what is queued is dropped. What datagram_received has sent by now is not queued."""
+        cdef bint before = self.by_program
+        self.by_program = True
+        try:
+            if self.gathered():
+                self.flush()
+        finally:
+            self.by_program = before
+            self.force_close(None)
 
     cdef int stop_receiving(self) except -1:
         return 0 if self.reader is None else self._end(self.reader)

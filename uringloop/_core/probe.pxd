@@ -29,3 +29,4 @@ cdef struct Sizes:
 
 cdef Offer *offer() except NULL
 cdef Sizes *sizes() except NULL
+cdef bint cuts_datagrams()

@@ -20,7 +20,7 @@ from uringloop._core.ring cimport Ring, ring_close, ring_open
 SWITCHES = (
     "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun", "no_sqarray", "submit_all",
     "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
-    "multishot_accept", "waitid", "ftruncate", "fixed_buffers",
+    "multishot_accept", "waitid", "ftruncate", "fixed_buffers", "udp_segment",
 )
 
 cdef Offer _offer
@@ -141,6 +141,12 @@ def switched_off():
     return names
 
 
+cdef bint cuts_datagrams():
+    """May one message be several datagrams? (UDP_SEGMENT: each socket is asked whether it can.) Has no part in io_uring,
+    and so is not one of the questions that nobody asks where there is no ring."""
+    return "udp_segment" not in switched_off()
+
+
 def refusal():
     """None where io_uring may be used, else (errno, cause, remedy)."""
     cdef int refused = offer().refused
@@ -178,6 +184,6 @@ def offered():
         no_iowait=bool(found.no_iowait), quiet_send=bool(found.quiet_send),
         buffer_ring=bool(found.buffer_ring), multishot_recv=bool(found.multishot_recv),
         multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid),
-        ftruncate=bool(found.ftruncate), fixed_buffers=bool(found.fixed_buffers),
+        ftruncate=bool(found.ftruncate), fixed_buffers=bool(found.fixed_buffers), udp_segment=cuts_datagrams(),
     )
     return answer
