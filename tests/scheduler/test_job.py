@@ -9,6 +9,7 @@ import gc
 import threading
 import time
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,6 +153,26 @@ def test_concurrent_futures_take_jobs(scheduler: Scheduler, loop: Any) -> None:
     assert loop.run_until_complete(wrapped(scheduler)) == 9
     with pytest.raises(RuntimeError):
         jobs[0].set_result(1)
+
+
+def test_concurrent_futures_are_told_once(scheduler: Scheduler) -> None:
+    """Who looks at a job that ends meanwhile finds it ended, or is told; never both."""
+    ends = threading.Event()
+
+    async def work() -> None:
+        await asyncio.to_thread(ends.wait)
+
+    job: Any = scheduler.submit(work())
+    told: list[Any] = []
+    with job._condition:  # who looks has it
+        ends.set()
+        while not job.done():
+            time.sleep(0.001)
+        assert job._state == "RUNNING"
+        job._waiters.append(SimpleNamespace(add_result=told.append))
+    scheduler.join(10)
+    assert told == [job]
+    assert job._state == "FINISHED"
 
 
 async def wrapped(scheduler: Scheduler) -> int:

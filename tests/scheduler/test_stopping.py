@@ -12,7 +12,7 @@ import pytest
 
 import uringloop
 from uringloop.errors import ContextDied
-from uringloop.scheduler import Context, Scheduler, StopReport, context, current_context, stopping
+from uringloop.scheduler import Context, Job, Scheduler, StopReport, context, current_context, stopping
 
 
 @pytest.fixture
@@ -167,6 +167,48 @@ def test_burst_behind_a_blocked_loop_is_taken_over(engine: str, gate: threading.
         assert {job.result(10) for job in jobs} == {scheduler.contexts[1]}
         gate.set()
         blocked.result(10)
+
+
+@pytest.mark.parametrize("last", ["asleep", "about to sleep"])
+def test_single_job_behind_a_blocked_loop_is_taken_over(
+    engine: str, gate: threading.Event, last: str
+) -> None:
+    """By one that sleeps, and by one that is going to and was not found asleep."""
+    with Scheduler(2, dispatch=lambda contexts, key: contexts[0]) as scheduler:
+        begun, blocking = threading.Event(), threading.Event()
+        waiting: list[Job[Any]] = []
+
+        async def block() -> None:
+            begun.set()
+            gate.wait(20)
+
+        async def where() -> Context | None:
+            return current_context()
+
+        async def submit_before_sleeping() -> None:
+            blocking.wait(20)
+            waiting.append(scheduler.submit(where()))
+
+        other: Any = scheduler.contexts[1]
+        blocked = scheduler.submit(block(), context=scheduler.contexts[0])
+        assert begun.wait(10)
+        if last == "asleep":
+            asleep_again(other)
+            waiting.append(scheduler.submit(where()))
+        else:
+            submitting = scheduler.submit(submit_before_sleeping(), context=other)
+            blocking.set()
+            submitting.result(10)
+        assert waiting[0].result(10) is other
+        gate.set()
+        blocked.result(10)
+
+
+def asleep_again(context: Context) -> None:
+    before = -1
+    while context.statistics()["sleeps"] != before:
+        before = context.statistics()["sleeps"]
+        time.sleep(0.05)
 
 
 def test_stop_hook_that_does_not_return_holds_nobody_up(

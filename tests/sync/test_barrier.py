@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -94,3 +95,17 @@ def test_sync_wait_that_times_out_breaks_it(engine: str) -> None:
     assert barrier.broken
     with pytest.raises(ValueError):
         Barrier(0)
+
+
+def test_each_has_a_number_though_its_time_is_over(threads: Any, engine: str) -> None:
+    for turn in range(200):
+        barrier, numbers = Barrier(2), []
+
+        def wait(seconds: float, barrier: Barrier = barrier, numbers: list[int] = numbers) -> None:
+            with suppress(asyncio.BrokenBarrierError):
+                numbers.append(barrier.wait_sync(seconds))
+
+        threads.plain(wait, turn % 10 / 10000)
+        threads.plain(wait, 0.0005)
+        threads.join()
+        assert sorted(numbers) in ([], [0, 1])

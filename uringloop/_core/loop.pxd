@@ -1,4 +1,5 @@
 from uringloop._core.engine cimport Engine
+from uringloop._core.idler cimport Idler
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport ur_load_ulong, int64_t
 from uringloop._core.ready cimport ReadyQueue, Runnable
@@ -15,6 +16,7 @@ cdef class Loop:
     cdef Timers timers
     cdef Inbox inbox
     cdef Spinner spinner
+    cdef public Idler _idler              # asked before every sleep; None: nobody
     cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
     cdef public bint _stopping
     cdef int closed                       # read by any thread

@@ -107,16 +107,19 @@ cdef class Loop:
                 return self.look() if self.engine.has_work() else 0
         if not self.inbox.fall_asleep():
             return self.look() if self.engine.has_work() else 0
+        if self._idler is not None and self._idler.finds_work():
+            self.inbox.woke_up()
+            return self.look() if self.engine.has_work() else 0
         self.asked = self.turns
         trim_free_handles()
         since = self.spinner.asleep()
-        if self.watching:
+        if ur_load_int(&self.watching):
             self.watch.falls_asleep()
         try:
             self.engine.sleep(deadline)
         finally:
             self.inbox.woke_up()
-            if self.watching:
+            if ur_load_int(&self.watching):
                 self.watch.wakes()
         self.spinner.awake(since, ur_load_flag(&self.inbox.filled))
         return self.engine.reap()
@@ -125,7 +128,7 @@ cdef class Loop:
         cdef ReadyQueue ready = self.ready
         cdef Py_ssize_t left = ready.count
         cdef PyObject *node
-        if self.watching | self._debug:
+        if ur_load_int(&self.watching) | self._debug:
             return self.run_batch_watched()
         self.callbacks += left
         while left > 0 and ready.head is not NULL:

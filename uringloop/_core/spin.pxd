@@ -4,12 +4,13 @@ from uringloop._core.kernel cimport int64_t
 
 
 cdef class Spinner:
-    # The loop's thread only.
+    # The loop's thread only, unless said otherwise.
     cdef int64_t busy_poll_ns      # what the user allows for I/O, 0: nothing
     cdef int io_credit             # > 0: I/O came soon after falling asleep, lately
     cdef int wake_credit           # > 0: the same of other threads' calls
     cdef int64_t paused_at         # when the machine was last found crowded, 0: never
     cdef int64_t pause_ns          # for how long nothing spins then
+    cdef int looks                 # it spins just now; read by any thread
     cdef bint was_woken            # another thread ended the last sleep
     cdef readonly long spins       # ever begun
     cdef readonly long hits        # that something ended

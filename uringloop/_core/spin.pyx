@@ -10,7 +10,7 @@
 from uringloop._core.engine cimport Engine
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
-    UR_FREE_THREADED, int64_t, ur_cpu_relax, ur_load_flag, ur_load_int, ur_now_ns, ur_store_int,
+    UR_FREE_THREADED, int64_t, ur_cpu_relax, ur_load_flag, ur_load_int, ur_now_ns, ur_store_flag, ur_store_int,
 )
 
 cdef extern from "<sched.h>" nogil:
@@ -54,6 +54,7 @@ cdef class Spinner:
         cdef int i
         self.spins += 1
         ur_store_int(&_busy, False)
+        ur_store_flag(&self.looks, True)
         with nogil:
             while True:
                 for i in range(16):
@@ -76,6 +77,7 @@ cdef class Spinner:
                     sched_yield()
                     now = ur_now_ns()
                     crowded = now - looked > CROWDED_NS
+        ur_store_flag(&self.looks, False)
         if crowded:
             self.pause(looked, now)
         ur_store_int(&_busy, True)

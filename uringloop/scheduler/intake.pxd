@@ -1,3 +1,4 @@
+from uringloop._core.idler cimport Idler
 from uringloop._core.kernel cimport int64_t, ur_guard
 from uringloop._core.loop cimport Loop
 from uringloop._core.ready cimport ReadyQueue, Runnable
@@ -15,7 +16,7 @@ cdef class Start(Runnable):
     cdef int refuse(self) except -1
 
 
-cdef class Intake(Runnable):
+cdef class Intake(Idler):
     cdef Loop loop                 # never changes
     cdef readonly object name      # never changes: the context's
     cdef readonly object running   # the context's thread: the jobs whose tasks it runs
@@ -41,9 +42,11 @@ cdef class Intake(Runnable):
 
     cdef int call(self) except -1
     cdef bint hand(self, Runnable node) except -1
+    cdef bint is_busy(self) noexcept
     cdef int nudge_idle(self, Py_ssize_t count) except -1
     cdef Py_ssize_t share(self, int64_t now)
     cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1
     cdef bint begin_next(self, ReadyQueue line) except -1
+    cdef Intake richest(self)
     cdef bint steal(self, Py_ssize_t most) except -1
     cdef int refuse_all(self, ReadyQueue rest) except -1

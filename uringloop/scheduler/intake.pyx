@@ -9,6 +9,7 @@ from asyncio import tasks
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
+from uringloop._core.idler cimport Idler
 from uringloop._core.kernel cimport (
     int64_t, ur_add_long, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_long, ur_now_ns,
     ur_store_flag,
@@ -63,7 +64,7 @@ cdef class Start(Runnable):
         return 0
 
 
-cdef class Intake(Runnable):
+cdef class Intake(Idler):
     def __cinit__(self):
         ur_guard_init(&self.guard)
         self.waiting, self.pinned = ReadyQueue(), ReadyQueue()
@@ -77,10 +78,11 @@ cdef class Intake(Runnable):
     def set_peers(self, tuple peers):
         """The intakes of all contexts: from now on each takes over from the others."""
         self.peers = peers
+        self.loop._idler = self
 
     def submit(self, Outcome job, coroutine, cvars, bint pinned):
         """From any thread. False: the context takes no jobs any more, and the coroutine is untouched."""
-        cdef bint call = False
+        cdef bint call = False, busy = self.is_busy()
         cdef Start start = Start.__new__(Start)
         start.job, start.coroutine, start.cvars = job, coroutine, cvars
         start.intake = self
@@ -98,7 +100,7 @@ cdef class Intake(Runnable):
         ur_add_long(&self.submitted, 1)
         if call:
             self.call()
-        elif not pinned:
+        if not pinned and (busy or not call):
             self.nudge_idle(1)
         return True
 
@@ -108,7 +110,7 @@ cdef class Intake(Runnable):
 
     def submit_batch(self, list batch, bint pinned):
         """The same for many (job, coroutine, cvars), each of them reserved, with one wake at most."""
-        cdef bint call = False
+        cdef bint call = False, busy = self.is_busy()
         cdef Py_ssize_t count = len(batch)
         cdef ReadyQueue starts = ReadyQueue()
         cdef Start start
@@ -131,8 +133,12 @@ cdef class Intake(Runnable):
         if call:
             self.call()
         if not pinned:
-            self.nudge_idle(count - call)
+            self.nudge_idle(count if busy else count - call)
         return True
+
+    cdef bint is_busy(self) noexcept:
+        """As far as one can tell from another thread: it neither sleeps nor looks whether it should."""
+        return not ur_load_flag(&self.loop.inbox.asleep) and not ur_load_flag(&self.loop.spinner.looks)
 
     cdef int call(self) except -1:
         # Closed in between: closing sees to what waits.
@@ -224,12 +230,24 @@ cdef class Intake(Runnable):
         most = <Py_ssize_t> (SLICE_NS * self.last_started // took)
         return max(1, min(most, MOST_AT_ONCE, 2 * self.last_started + 2))
 
-    cdef bint steal(self, Py_ssize_t most) except -1:
-        """Half of what waits where most waits, into our own line. False: there is none."""
-        cdef ReadyQueue batch = ReadyQueue()
-        cdef Intake peer, victim = None
+    cdef bint finds_work(self) except -1:
+        """Who hands a job to a busy context looks for one that sleeps; one that did not yet must look itself."""
+        cdef bint call
+        if self.richest() is None:
+            return False
+        ur_guard_lock(&self.guard)
+        call = not self.called and not self.closed
+        if call:
+            ur_store_flag(&self.called, True)
+        ur_guard_unlock(&self.guard)
+        if call:
+            ready_push(self.loop.ready, self)
+        return call
+
+    cdef Intake richest(self):
+        """The other context at which most jobs wait; None: none do."""
+        cdef Intake peer, found = None
         cdef Py_ssize_t count, longest = 0
-        cdef bint taken
         for peer in self.peers:
             if peer is self:
                 continue
@@ -237,7 +255,15 @@ cdef class Intake(Runnable):
             count = peer.waiting.count
             ur_guard_unlock(&peer.guard)
             if count > longest:
-                victim, longest = peer, count
+                found, longest = peer, count
+        return found
+
+    cdef bint steal(self, Py_ssize_t most) except -1:
+        """Half of what waits where most waits, into our own line. False: there is none."""
+        cdef ReadyQueue batch = ReadyQueue()
+        cdef Intake victim = self.richest()
+        cdef Py_ssize_t count
+        cdef bint taken
         if victim is None:
             return False
         ur_guard_lock(&victim.guard)

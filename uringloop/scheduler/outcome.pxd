@@ -20,6 +20,7 @@ cdef class Outcome(Waitlist):
     cdef list callbacks            # None: no more are to come
     cdef object condition          # of concurrent.futures, made when it first looks
     cdef readonly list _waiters    # the same
+    cdef int told                  # and they know; read by any thread
     cdef int looked                # somebody saw the error: set once, by any thread
     cdef readonly object _name     # never changes: of its task; None: asyncio names it
     cdef readonly object _owner    # never changes: whom `_settled` tells

@@ -98,9 +98,12 @@ cdef class Outcome(Waitlist):
         ur_guard_lock(&self.guard)
         callbacks, self.callbacks = self.callbacks, None
         condition = self.condition  # who makes one from now on finds the state settled
+        if condition is None:
+            ur_store_flag(&self.told, True)
         ur_guard_unlock(&self.guard)
         if condition is not None:
             with condition:
+                ur_store_flag(&self.told, True)
                 for waiter in self._waiters:
                     if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
                         waiter.add_cancelled(self)
@@ -215,7 +218,9 @@ cdef class Outcome(Waitlist):
 
     @property
     def _state(self):
-        return _STATES[ur_load_flag(&self.state)]
+        """They look with the condition, and add themselves to those that are told: one or the other, never both."""
+        cdef bint told = ur_load_flag(&self.told)
+        return _STATES[ur_load_flag(&self.state) if told else min(ur_load_flag(&self.state), <int> OUTCOME_RUNNING)]
 
     @property
     def _condition(self):

@@ -5,5 +5,7 @@ from uringloop._core.waitlist cimport Waitlist
 
 cdef class Barrier(Waitlist):
     cdef readonly Py_ssize_t parties   # never changes
+    cdef Py_ssize_t round              # under the guard: how often all had come, or the barrier was reset
 
+    cdef int break_round(self, Py_ssize_t round) except -1
     cdef PyObject *arrive(self, object waiter, bint *last) noexcept

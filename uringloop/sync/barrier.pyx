@@ -26,10 +26,19 @@ cdef class Barrier(Waitlist):
     cdef PyObject *arrive(self, object waiter, bint *last) noexcept:
         """In the line; or, the last to come, with all who wait taken out of it. Neither: the barrier is broken."""
         cdef PyObject *chain = NULL
+        cdef PyObject *node
+        cdef Py_ssize_t number = 0
         ur_guard_lock(&self.guard)
         last[0] = self.waiting + 1 == self.parties and self.refusal is None
         if last[0]:
-            chain = self.pop_all(WAITER_GRANTED)
+            self.round += 1
+            chain = node = self.pop_all(WAITER_GRANTED)
+            # Numbered now, not on arrival: some who came may have left again. And here: a thread whose time is over looks
+            # at once.
+            while node is not NULL:
+                (<Waiter> node).value = number
+                number += 1
+                node = (<Waiter> node).next
         else:
             self.append(waiter)
         ur_guard_unlock(&self.guard)
@@ -40,7 +49,7 @@ cdef class Barrier(Waitlist):
         cdef bint last
         cdef PyObject *chain = self.arrive(waiter, &last)
         if last:
-            _let_through(chain)
+            deliver_all(chain, None)
             return finished(self.parties - 1)
         if waiter.state == WAITER_NEW:
             raise BrokenBarrierError("Barrier aborted")
@@ -55,29 +64,43 @@ cdef class Barrier(Waitlist):
         cdef double seconds
         cdef Waiter waiter
         cdef bint last, refused
+        cdef Py_ssize_t round
         cdef PyObject *chain
         not_in_a_loop("Barrier.wait_sync()", "`await barrier.wait()`")
         seconds = patience(timeout)
         waiter = thread_waiter(self, None)
         chain = self.arrive(waiter, &last)
         if last:
-            _let_through(chain)
+            deliver_all(chain, None)
             return self.parties - 1
         ur_guard_lock(&self.guard)
         refused = waiter.state == WAITER_NEW
+        round = self.round
         ur_guard_unlock(&self.guard)
         if refused:
             raise BrokenBarrierError("Barrier aborted")
         number = self.sleep(waiter, seconds)
         if number is TIMED_OUT:
-            self.abort()
+            self.break_round(round)
             raise BrokenBarrierError("Barrier timed out")
         return number
+
+    cdef int break_round(self, Py_ssize_t round) except -1:
+        """One of it has given up. If it is over by now, another's is none of its business."""
+        cdef PyObject *chain = NULL
+        ur_guard_lock(&self.guard)
+        if self.round == round:
+            self.refusal = BrokenBarrierError
+            chain = self.pop_all(WAITER_FAILED)
+        ur_guard_unlock(&self.guard)
+        deliver_all(chain, BrokenBarrierError)
+        return 0
 
     def reset(self):
         """Who waits gets BrokenBarrierError; the barrier begins anew. From anywhere, at once; may be awaited."""
         cdef PyObject *chain
         ur_guard_lock(&self.guard)
+        self.round += 1
         self.refusal = None
         chain = self.pop_all(WAITER_FAILED)
         ur_guard_unlock(&self.guard)
@@ -111,14 +134,3 @@ cdef class Barrier(Waitlist):
         state = "broken" if self.refusal is not None else "filling"
         return f"<{type(self).__name__} {state} waiting={self.waiting}/{self.parties}>"
 
-
-cdef int _let_through(PyObject *chain) except -1:
-    # Numbered now, not on arrival: some who came may have left again.
-    cdef PyObject *node = chain
-    cdef Py_ssize_t number = 0
-    while node is not NULL:
-        (<Waiter> node).value = number
-        number += 1
-        node = (<Waiter> node).next
-    deliver_all(chain, None)
-    return 0
