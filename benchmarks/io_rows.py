@@ -123,6 +123,10 @@ def transfer_rows() -> list[Row]:
         rows.append(
             load_row(f"udp-{label}", "transfer", title, order, {}, metrics=metrics, native=("c-epoll",))
         )
+    order = {"kind": "udp", "family": "udp", "size": 1024, "answers": 32}
+    metrics = (*RATE_FIRST, Metric("lost", "", higher_is_better=False, compared=False))
+    title = "UDP, 32 answers of 1 KB each, 10 sockets"
+    rows.append(load_row("udp-burst", "transfer", title, order, {"connections": 10}, metrics=metrics))
     return rows
 
 

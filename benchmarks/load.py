@@ -26,6 +26,7 @@ class Load:
 def client_command(order: Order, load: Load, server: Server, seconds: float) -> list[str]:
     command = [str(native_program("client")), "-m", load.mode, "-f", order.family, "-a", server.where]
     command += ["-n", str(load.connections), "-s", str(order.size), "-d", str(load.depth)]
+    command += ["-b", str(order.answers)]
     command += ["-i", str(load.in_flight), "-w", str(load.warm_up), "-t", str(seconds)]
     command += ["-P", str(server.pid), "-C", str(server_and_client_core()[1])]
     return [*command, "-T"] if order.tls else command

@@ -126,6 +126,16 @@ class DatagramEcho(asyncio.DatagramProtocol):
         self._transport.sendto(data, addr)
 
 
+class DatagramBurst(DatagramEcho):
+    """Many datagrams for one, as a QUIC or a DNS server's answers are."""
+
+    answers = 1
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        for _ in range(self.answers):
+            self._transport.sendto(data, addr)
+
+
 async def echo_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """read, write, drain."""
     try:

@@ -33,6 +33,7 @@ class Order:
     size: int = 1024
     tls: bool = False
     connections: int = 0
+    answers: int = 1  # to each datagram
 
 
 class Server:
@@ -112,6 +113,7 @@ class Server:
             "family": self._order.family,
             "size": self._order.size,
             "connections": self._order.connections,
+            "answers": self._order.answers,
             "path": self._path,
             "core": server_and_client_core()[0],
         }

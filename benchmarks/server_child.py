@@ -15,7 +15,14 @@ from typing import Any
 
 from benchmarks.candidate import candidate_named
 from benchmarks.limits import allow_files
-from benchmarks.served import PROTOCOLS, Broadcast, DatagramEcho, accept_sockets, echo_stream
+from benchmarks.served import (
+    PROTOCOLS,
+    Broadcast,
+    DatagramBurst,
+    DatagramEcho,
+    accept_sockets,
+    echo_stream,
+)
 
 BACKLOG = 4096
 
@@ -61,7 +68,9 @@ async def serve(order: dict[str, Any]) -> None:
         await web_served.serve(kind, tell)
         return
     if family == "udp":
-        transport, _protocol = await loop.create_datagram_endpoint(DatagramEcho, local_addr=("127.0.0.1", 0))
+        DatagramBurst.answers = order["answers"]
+        protocol = DatagramBurst if order["answers"] > 1 else DatagramEcho
+        transport, _protocol = await loop.create_datagram_endpoint(protocol, local_addr=("127.0.0.1", 0))
         keep.append(transport)
         tell(transport.get_extra_info("sockname")[1])
     elif kind == "sock":

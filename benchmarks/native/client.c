@@ -1,9 +1,10 @@
 /* The client of every benchmark with a server: plain C on epoll, so that it is not what limits a Python server.
  *
- * client -m MODE -f FAMILY -a WHERE [-n connections] [-s size] [-d depth] [-i in flight] [-w warm up] [-t seconds]
+ * client -m MODE -f FAMILY -a WHERE [-n connections] [-s size] [-d depth] [-b answers] [-i in flight] [-w warm up] [-t seconds]
  *        [-P server's process] [-C core] [-T]
  *
- * MODE  echo       every connection keeps `depth` messages on the way (at most `in flight` of all connections)
+ * MODE  echo       every connection keeps `depth` messages on the way (at most `in flight` of all connections), each of
+ *                  which has so many `answers`
  *       send       writes as fast as the server takes; a message is `size` bytes taken by the kernel
  *       receive    reads as fast as the server writes
  *       broadcast  one byte on the first connection, then `size` bytes come back on each
@@ -31,7 +32,7 @@ struct connection {
 
 static enum mode mode;
 static const char *family = "tcp", *where = "";
-static int count = 1, depth = 1, in_flight, use_tls, is_udp, poller;
+static int count = 1, depth = 1, answers = 1, in_flight, use_tls, is_udp, poller;
 static uint64_t size = 64;
 static double warm_up = 0.1, seconds = 0.3;
 static pid_t server;
@@ -159,7 +160,7 @@ static void completed(struct connection *c, uint64_t now)
     c->first_time = (c->first_time + 1) % (unsigned)depth;
     c->flying--;
     flying_total--;
-    messages++;
+    messages += (uint64_t)answers;
     if (in_flight) wait_in_line(c);
     else queue_message(c, now);
 }
@@ -199,7 +200,8 @@ static int take(struct connection *c, ssize_t n)
     c->got += (uint64_t)n;
     bytes += (uint64_t)n;
     if (mode == ECHO) {
-        for (uint64_t i = before / size; i < c->got / size; i++)
+        uint64_t all_of_it = size * (uint64_t)answers;
+        for (uint64_t i = before / all_of_it; i < c->got / all_of_it; i++)
             if (c->flying) completed(c, now);
         if (in_flight) fill(now);
         else push(c);
@@ -313,7 +315,7 @@ static void options(int argc, char **argv)
 {
     static const char *modes[] = {"echo", "send", "receive", "broadcast", "connect", "idle"};
     int option, core = -1;
-    while ((option = getopt(argc, argv, "m:f:a:n:s:d:i:w:t:P:C:T")) != -1) {
+    while ((option = getopt(argc, argv, "m:f:a:n:s:d:b:i:w:t:P:C:T")) != -1) {
         switch (option) {
         case 'm': for (mode = ECHO; mode < IDLE_MODE && strcmp(modes[mode], optarg); mode++) continue; break;
         case 'f': family = optarg; break;
@@ -321,6 +323,7 @@ static void options(int argc, char **argv)
         case 'n': count = atoi(optarg); break;
         case 's': size = strtoull(optarg, NULL, 10); break;
         case 'd': depth = atoi(optarg); break;
+        case 'b': answers = atoi(optarg); break;
         case 'i': in_flight = atoi(optarg); break;
         case 'w': warm_up = atof(optarg); break;
         case 't': seconds = atof(optarg); break;
@@ -330,7 +333,7 @@ static void options(int argc, char **argv)
         default: exit(2);
         }
     }
-    if (count < 1 || size < 1 || depth < 1 || depth > MAX_DEPTH) { fprintf(stderr, "bad options\n"); exit(2); }
+    if (count < 1 || size < 1 || depth < 1 || answers < 1 || depth > MAX_DEPTH) { fprintf(stderr, "bad options\n"); exit(2); }
     is_udp = strcmp(family, "udp") == 0;
     pin(core);
 }
