@@ -58,9 +58,11 @@ cdef int resumed_early() except -1:
 cdef class Coroutine:
     """A coroutine, for asyncio and `collections.abc`."""
 
+    _called = ""  # what the program called to get one, where it knows that by another name
+
     def __dealloc__(self):
         if self.phase == PHASE_NEW:
-            never_awaited(type(self).__name__)
+            never_awaited(type(self)._called or type(self).__name__)
 
     cdef object first(self):
         """The first step, when it is awaited: the result, or WAIT with `future` set."""
@@ -140,11 +142,11 @@ cdef class Coroutine:
 
     @property
     def __name__(self):
-        return type(self).__name__
+        return self.__qualname__.rpartition(".")[2]
 
     @property
     def __qualname__(self):
-        return type(self).__qualname__
+        return self._called or type(self).__qualname__
 
 
 cdef int _send(Coroutine self, object value, PyObject **result) except -1:

@@ -8,6 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.string cimport memcpy
 
 from uringloop._core.stream_reader cimport Reading, adopt, is_adopted, reader_of
+from uringloop._core.stream_writer cimport adopt_writer_of
 
 cdef object _Protocol = streams.StreamReaderProtocol
 cdef object _Reader = streams.StreamReader
@@ -17,13 +18,16 @@ cdef object _wakeup_waiter = _Reader._wakeup_waiter
 
 
 cdef bint can_feed(object protocol) except -1:
-    """Does data for this protocol end in a stock StreamReader? That is then adopted."""
+    """Does data for this protocol end in a stock StreamReader? That is then adopted, and a server's writer with it."""
     if type(protocol) is not _Protocol or _Protocol.data_received is not _data_received:
         return False
     if _Reader.feed_data is not _feed_data or _Reader._wakeup_waiter is not _wakeup_waiter:
         return False
     stream = protocol._stream_reader
-    return stream is not None and adopt(stream)
+    if stream is None or not adopt(stream):
+        return False
+    adopt_writer_of(protocol)
+    return True
 
 
 cdef int feed(object protocol, const char *data, Py_ssize_t length) except -1:

@@ -30,6 +30,7 @@ cdef object _read = _Reader.read
 cdef object _readexactly = _Reader.readexactly
 cdef object _feed_eof = _Reader.feed_eof
 cdef object _set_exception = _Reader.set_exception
+cdef object _exception = _Reader.exception
 cdef object _wait_for_data = _Reader._wait_for_data
 cdef object _resume = _Reader._maybe_resume_transport
 
@@ -40,6 +41,8 @@ cdef class Reader:
 
 cdef class Reading(Coroutine):
     """`read(n)` or `readexactly(n)` of an adopted StreamReader, n not negative."""
+
+    _called = "StreamReader.read"
 
     cdef object first(self):
         error = self.stream._exception
@@ -172,6 +175,10 @@ def set_exception(self, exc):
     _set_exception(self, exc)
 
 
+def exception(self):
+    return self._exception  # drain() asks each time
+
+
 ur_readings_install(<object> Reading)
 
 read.__qualname__ = "StreamReader.read"
@@ -183,6 +190,7 @@ returns_coroutine(readexactly)
 cdef object _Adopted = type("StreamReader", (_Reader,), {
     "__slots__": (), "__doc__": _Reader.__doc__, "__module__": _Reader.__module__, "read": read,
     "readexactly": readexactly, "feed_eof": feed_eof, "set_exception": set_exception,
+    "exception": exception,
 })
 
 
@@ -203,7 +211,7 @@ cdef bint adopt(object stream) except -1:
         return False
     if (_Reader.read is not _read or _Reader.readexactly is not _readexactly or _Reader.feed_eof is not _feed_eof
             or _Reader.set_exception is not _set_exception or _Reader._wait_for_data is not _wait_for_data
-            or _Reader._maybe_resume_transport is not _resume):
+            or _Reader._maybe_resume_transport is not _resume or _Reader.exception is not _exception):
         return False
     stream._uringloop_reader = Reader()
     stream.__class__ = _Adopted
