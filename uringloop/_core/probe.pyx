@@ -3,6 +3,7 @@
 # outlives the question.
 import errno as errno_module
 import os
+import socket
 
 from libc.string cimport memset
 
@@ -22,6 +23,9 @@ SWITCHES = (
     "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
     "multishot_accept", "waitid", "ftruncate", "fixed_buffers", "udp_segment",
 )
+
+cdef enum:
+    UDP_SEGMENT = 103  # not in every libc's headers, nor in the socket module
 
 cdef Offer _offer
 cdef bint _asked = False
@@ -147,6 +151,17 @@ cdef bint cuts_datagrams():
     return "udp_segment" not in switched_off()
 
 
+def _kernel_cuts_datagrams():
+    if not cuts_datagrams():
+        return False
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            asked.getsockopt(socket.IPPROTO_UDP, UDP_SEGMENT)
+    except OSError:
+        return False
+    return True
+
+
 def refusal():
     """None where io_uring may be used, else (errno, cause, remedy)."""
     cdef int refused = offer().refused
@@ -184,6 +199,6 @@ def offered():
         no_iowait=bool(found.no_iowait), quiet_send=bool(found.quiet_send),
         buffer_ring=bool(found.buffer_ring), multishot_recv=bool(found.multishot_recv),
         multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid),
-        ftruncate=bool(found.ftruncate), fixed_buffers=bool(found.fixed_buffers), udp_segment=cuts_datagrams(),
+        ftruncate=bool(found.ftruncate), fixed_buffers=bool(found.fixed_buffers), udp_segment=_kernel_cuts_datagrams(),
     )
     return answer

@@ -35,6 +35,7 @@ FEATURES = {
     "waitid": ("6.7", "waits for processes without a descriptor each"),
     "ftruncate": ("6.9", "truncates files without a thread"),
     "fixed_buffers": ("5.19", "files are read into memory that the kernel has pinned once"),
+    "udp_segment": ("4.18", "datagrams of one size for one address leave as one message"),
 }
 _INSTEAD = {"coop_taskrun": "defer_taskrun"}  # used instead, where offered
 
