@@ -1,14 +1,34 @@
 # Feeding asyncio's own StreamReader: what its StreamReaderProtocol.data_received does, without the three Python
 # frames and the bytes object in between; most programs receive through it. Only for the stock classes with their
 # stock methods: a subclass, or a replaced method, is called as ever. Owns nothing.
-from asyncio import streams
+from asyncio import exceptions, streams
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
 from libc.string cimport memcpy
 
+from uringloop._core.attributes cimport attributes_of
 from uringloop._core.stream_reader cimport Reading, adopt, is_adopted, reader_of
 from uringloop._core.stream_writer cimport adopt_writer_of
+
+cdef extern from *:
+    """
+    /* What a weak reference refers to, or None. */
+    static inline PyObject *ur_referred(PyObject *reference) {
+    #if PY_VERSION_HEX >= 0x030D0000
+        PyObject *found;
+        if (PyWeakref_GetRef(reference, &found) < 0) return NULL;
+        if (found == NULL) { Py_INCREF(Py_None); return Py_None; }
+        return found;
+    #else
+        PyObject *found = PyWeakref_GetObject(reference);
+        Py_XINCREF(found);
+        return found;
+    #endif
+    }
+    """
+    object referred "ur_referred"(object reference)
 
 cdef object _Protocol = streams.StreamReaderProtocol
 cdef object _Reader = streams.StreamReader
@@ -41,41 +61,53 @@ cdef int feed_bytes(object protocol, bytes data) except -1:
 
 
 cdef int _feed(object protocol, const char *data, Py_ssize_t length, bytes whole) except -1:
-    cdef object reference = protocol._stream_reader_wr
+    cdef object reference = attributes_of(protocol)["_stream_reader_wr"]
     cdef object stream, buffer, waiter
+    cdef dict attributes
     cdef Reading reading = None
     cdef Py_ssize_t size
     if reference is None:
         return 0
-    stream = reference()
+    stream = referred(reference)
     if stream is None:
         return 0  # nobody will read: asyncio drops it too
-    assert not stream._eof, "feed_data after feed_eof"
-    buffer = stream._buffer
+    attributes = attributes_of(stream)
+    assert not attributes["_eof"], "feed_data after feed_eof"
+    buffer = attributes["_buffer"]
     size = PyByteArray_GET_SIZE(buffer)
-    waiter = stream._waiter
+    waiter = attributes["_waiter"]
     if waiter is not None and is_adopted(stream):
-        reading = reader_of(stream).waiting
+        reading = reader_of(attributes).waiting
         if reading is not None and reading.future is not waiter:
             reading = None
     if reading is not None:
-        if size == 0 and reading.fits(length) and not waiter.done():
+        if size == 0 and reading.fits(length):
             reading.chunk = PyBytes_FromStringAndSize(data, length) if whole is None else whole
-            stream._waiter = None
-            waiter.set_result(None)
-            return 0
-        if reading.exactly and size + length < reading.wanted:
+            attributes["_waiter"] = None
+            if wake(waiter):
+                return 0
+            reading.chunk = None
+        elif reading.exactly and size + length < reading.wanted:
             # Waking it to look and wait again, and pausing until it does, would come to this.
             return _append(buffer, size, data, length)
     _append(buffer, size, data, length)
     if waiter is not None:
-        stream._waiter = None
-        if not waiter.cancelled():
-            waiter.set_result(None)
-    if size + length > 2 * <Py_ssize_t> stream._limit and stream._transport is not None and not stream._paused:
-        stream._transport.pause_reading()
-        stream._paused = True
+        attributes["_waiter"] = None
+        wake(waiter)
+    if (size + length > 2 * <Py_ssize_t> attributes["_limit"] and attributes["_transport"] is not None
+            and not attributes["_paused"]):
+        attributes["_transport"].pause_reading()
+        attributes["_paused"] = True
     return 0
+
+
+cdef bint wake(object waiter) except -1:
+    """False: it was cancelled, which its task will learn when it runs."""
+    try:
+        waiter.set_result(None)
+    except exceptions.InvalidStateError:
+        return False
+    return True
 
 
 cdef int _append(object buffer, Py_ssize_t size, const char *data, Py_ssize_t length) except -1:

@@ -9,10 +9,11 @@ cdef class Reading(Coroutine):
     cdef Py_ssize_t wanted
     cdef bint exactly
 
-    cdef object step(self)
-    cdef object take(self, object buffer, Py_ssize_t size)
-    cdef object suspend(self)
-    cdef int stop_waiting(self) except -1
+    # With the StreamReader's attributes:
+    cdef object step(self, dict attributes)
+    cdef object take(self, dict attributes, object buffer, Py_ssize_t size)
+    cdef object suspend(self, dict attributes)
+    cdef int stop_waiting(self, dict attributes) except -1
     cdef bint fits(self, Py_ssize_t length) noexcept
 
 
@@ -22,5 +23,5 @@ cdef class Reader:
 
 
 cdef bint adopt(object stream) except -1
-cdef Reader reader_of(object stream)
+cdef Reader reader_of(dict attributes)
 cdef bint is_adopted(object stream) noexcept

@@ -8,6 +8,7 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyBy
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
+from uringloop._core.attributes cimport attributes_of
 from uringloop._core.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
 from uringloop._core.loop cimport Loop
 
@@ -45,74 +46,74 @@ cdef class Reading(Coroutine):
     _called = "StreamReader.read"
 
     cdef object first(self):
-        error = self.stream._exception
+        cdef dict attributes = attributes_of(self.stream)
+        error = attributes["_exception"]
         if error is not None:
             raise error
         if self.wanted == 0:
             return b""
-        return self.step()
+        return self.step(attributes)
 
     cdef object again(self):
+        cdef dict attributes = attributes_of(self.stream)
         cdef bytes chunk = self.chunk
-        self.stop_waiting()
+        self.stop_waiting(attributes)
         if chunk is not None:
             self.chunk = None
-            if self.stream._paused:
+            if attributes["_paused"]:
                 self.stream._maybe_resume_transport()
             return chunk
         if not self.future.done():
             resumed_early()
-        return self.step()
+        return self.step(attributes)
 
-    cdef object step(self):
-        cdef object stream = self.stream
-        cdef object buffer = stream._buffer
+    cdef object step(self, dict attributes):
+        cdef object buffer = attributes["_buffer"]
         cdef Py_ssize_t size = PyByteArray_GET_SIZE(buffer)
         if not self.exactly:
-            if size or stream._eof or self.future is not None:
-                return self.take(buffer, min(size, self.wanted))
+            if size or attributes["_eof"] or self.future is not None:
+                return self.take(attributes, buffer, min(size, self.wanted))
         elif size >= self.wanted:
-            return self.take(buffer, self.wanted)
-        elif stream._eof:
+            return self.take(attributes, buffer, self.wanted)
+        elif attributes["_eof"]:
             partial = bytes(buffer)
             buffer.clear()
             raise exceptions.IncompleteReadError(partial, self.wanted)
-        return self.suspend()
+        return self.suspend(attributes)
 
-    cdef object take(self, object buffer, Py_ssize_t size):
+    cdef object take(self, dict attributes, object buffer, Py_ssize_t size):
         cdef bytes data = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer), size)
         if size == PyByteArray_GET_SIZE(buffer):
             if size:
                 PyByteArray_Resize(buffer, 0)
         else:
             PySequence_DelSlice(buffer, 0, size)
-        if self.stream._paused:
+        if attributes["_paused"]:
             self.stream._maybe_resume_transport()
         return data
 
-    cdef object suspend(self):
-        cdef object stream = self.stream
+    cdef object suspend(self, dict attributes):
         cdef object loop
-        if stream._waiter is not None:
+        if attributes["_waiter"] is not None:
             name = "readexactly" if self.exactly else "read"
             raise RuntimeError(f"{name}() called while another coroutine is already waiting for incoming data")
-        if stream._paused:
-            stream._paused = False
-            stream._transport.resume_reading()
-        loop = stream._loop
+        if attributes["_paused"]:
+            attributes["_paused"] = False
+            attributes["_transport"].resume_reading()
+        loop = attributes["_loop"]
         if isinstance(loop, Loop) and (<Loop> loop).future_arguments is not None:
             self.future = PyObject_Call(_Future, _NO_ARGUMENTS, (<Loop> loop).future_arguments)
         else:
             self.future = loop.create_future()
-        stream._waiter = self.future
+        attributes["_waiter"] = self.future
         # One that is already there has a chunk and is about to return it: what we get must stay behind that.
         if self.reader.waiting is None:
             self.reader.waiting = self
         return WAIT
 
-    cdef int stop_waiting(self) except -1:
-        if self.stream._waiter is self.future:
-            self.stream._waiter = None
+    cdef int stop_waiting(self, dict attributes) except -1:
+        if attributes["_waiter"] is self.future:
+            attributes["_waiter"] = None
         if self.reader.waiting is self:
             self.reader.waiting = None
         return 0
@@ -123,7 +124,7 @@ cdef class Reading(Coroutine):
 
     cdef int left(self) except -1:
         cdef bytes chunk = self.chunk
-        self.stop_waiting()
+        self.stop_waiting(attributes_of(self.stream))
         if chunk is not None:
             self.chunk = None
             PySequence_SetSlice(self.stream._buffer, 0, 0, chunk)
@@ -134,7 +135,7 @@ cdef class Reading(Coroutine):
 cdef object _begin(object stream, object n, bint exactly):
     cdef Reading reading
     reading = Reading.__new__(Reading)
-    reading.reader = <Reader> stream._uringloop_reader
+    reading.reader = reader_of(attributes_of(stream))
     reading.stream = stream
     reading.wanted = n
     reading.exactly = exactly
@@ -198,8 +199,8 @@ cdef bint is_adopted(object stream) noexcept:
     return type(stream) is _Adopted
 
 
-cdef Reader reader_of(object stream):
-    return <Reader> stream._uringloop_reader
+cdef Reader reader_of(dict attributes):
+    return <Reader> attributes["_uringloop_reader"]
 
 
 cdef bint adopt(object stream) except -1:

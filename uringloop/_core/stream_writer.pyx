@@ -3,8 +3,10 @@
 # are compiled. A program's own writers, which nobody shows us, stay as they are.
 from asyncio import futures, streams
 
+from uringloop._core.attributes cimport attributes_of
 from uringloop._core.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
 from uringloop._core.stream_reader cimport is_adopted
+from uringloop._core.transport cimport Transport
 
 cdef extern from *:
     """
@@ -30,10 +32,10 @@ cdef class Draining(Coroutine):
     cdef object first(self):
         cdef object error
         if self.reader is not None:
-            error = self.reader._exception
+            error = attributes_of(self.reader)["_exception"]
             if error is not None:
                 raise error
-        if self.transport.is_closing():
+        if (<Transport> self.transport).closing if isinstance(self.transport, Transport) else self.transport.is_closing():
             # For a turn, so that connection_lost() may be told: who writes and drains on and on finds out.
             self.future = self.protocol._loop.create_future()
             self.protocol._loop.call_soon(futures._set_result_unless_cancelled, self.future, None)
@@ -41,9 +43,10 @@ cdef class Draining(Coroutine):
         return self.go_on()
 
     cdef object go_on(self):
-        if self.protocol._connection_lost:
+        cdef dict attributes = attributes_of(self.protocol)
+        if attributes["_connection_lost"]:
             raise ConnectionResetError("Connection lost")
-        if not self.protocol._paused:
+        if not attributes["_paused"]:
             return None
         self.future = self.protocol._loop.create_future()
         self.protocol._drain_waiters.append(self.future)
@@ -70,18 +73,19 @@ cdef class Draining(Coroutine):
 
 
 def write(self, data):
-    self._transport.write(data)
+    attributes_of(self)["_transport"].write(data)
 
 
 def drain(self):
     """Wait until the write buffer is no longer too full; raises what the connection was lost by."""
     cdef Draining draining
-    cdef object protocol = self._protocol
-    cdef object reader = self._reader
+    cdef dict attributes = attributes_of(self)
+    cdef object protocol = attributes["_protocol"]
+    cdef object reader = attributes["_reader"]
     if type(protocol) is not _Protocol or reader is not None and not is_adopted(reader) and type(reader) is not _Reader:
         return _drain(self)
     draining = Draining.__new__(Draining)
-    draining.reader, draining.protocol, draining.transport = reader, protocol, self._transport
+    draining.reader, draining.protocol, draining.transport = reader, protocol, attributes["_transport"]
     return draining
 
 
