@@ -77,6 +77,7 @@ class ConditionModel(Crowd):
         if not self.holding:
             return
         self.give(1, True)
+        self.threads_are_quiet()  # one that was notified stands in the lock's line before a task does
         visit = data.draw(st.sampled_from(self.in_line()))
         loop = self.loops[visit.where]
         turn(loop)
