@@ -46,7 +46,7 @@ def test_key_decides_under_any_policy(engine: str, dispatch: str) -> None:
 
 
 def test_local_stays(engine: str) -> None:
-    with Scheduler(3, dispatch="local") as scheduler:
+    with Scheduler(3, dispatch="local", stealing=False) as scheduler:
 
         async def inner() -> set[str]:
             jobs = [scheduler.submit(where()) for _ in range(10)]
@@ -95,7 +95,7 @@ def test_callable_that_returns_no_living_context_is_told(engine: str) -> None:
             raise SystemExit
 
         with pytest.raises(SystemExit):
-            scheduler.submit(die()).result(10)
+            scheduler.submit(die(), context=kept[0]).result(10)  # which no other takes over
         kept[0].thread.join(10)
         with pytest.raises(RuntimeError, match="which is none of"):
             scheduler.submit(where())
@@ -103,5 +103,5 @@ def test_callable_that_returns_no_living_context_is_told(engine: str) -> None:
 
 
 def test_hash_without_a_key_goes_round(engine: str) -> None:
-    with Scheduler(3, dispatch="hash") as scheduler:
+    with Scheduler(3, dispatch="hash", stealing=False) as scheduler:
         assert set(names(scheduler.submit_many(where() for _ in range(30))).values()) == {10}

@@ -20,9 +20,9 @@ cdef class Intake(Idler):
     cdef Loop loop                 # never changes
     cdef readonly object name      # never changes: the context's
     cdef readonly object running   # the context's thread: the jobs whose tasks it runs
-    cdef tuple peers               # set once, before the first job: the intakes to take over from; () without stealing
     cdef ur_guard guard
     # Under the guard:
+    cdef tuple peers               # set once, before the first job, and read by jobs without it; () without stealing
     cdef ReadyQueue waiting        # not started, and any context may
     cdef ReadyQueue pinned         # not started, and this context will
     cdef int called                # it is in the loop's inbox or ready queue, and will run; a hint without the guard
@@ -48,5 +48,6 @@ cdef class Intake(Idler):
     cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1
     cdef bint begin_next(self, ReadyQueue line) except -1
     cdef Intake richest(self)
+    cdef Py_ssize_t lined_up(self) noexcept
     cdef bint steal(self, Py_ssize_t most) except -1
     cdef int refuse_all(self, ReadyQueue rest) except -1

@@ -74,11 +74,13 @@ cdef class Intake(Idler):
 
     def __init__(self, Loop loop, name):
         self.loop, self.name = loop, name
+        loop._idler = self  # now, before there is a thread that runs it
 
     def set_peers(self, tuple peers):
         """The intakes of all contexts: from now on each takes over from the others."""
-        self.peers = peers
-        self.loop._idler = self
+        ur_guard_lock(&self.guard)
+        self.peers = peers  # it was (), which stays: nothing dies under the guard
+        ur_guard_unlock(&self.guard)
 
     def submit(self, Outcome job, coroutine, cvars, bint pinned):
         """From any thread. False: the context takes no jobs any more, and the coroutine is untouched."""
@@ -231,9 +233,17 @@ cdef class Intake(Idler):
         return max(1, min(most, MOST_AT_ONCE, 2 * self.last_started + 2))
 
     cdef bint finds_work(self) except -1:
-        """Who hands a job to a busy context looks for one that sleeps; one that did not yet must look itself."""
-        cdef bint call
-        if self.richest() is None:
+        """Who hands a job to a busy context looks for one that sleeps; one that did not yet must look itself. What waits
+        for a context that is just being woken is left to it."""
+        cdef bint call = False
+        cdef Intake peer
+        cdef tuple peers
+        ur_guard_lock(&self.guard)
+        peers = self.peers
+        ur_guard_unlock(&self.guard)
+        for peer in peers:
+            call = call or peer is not self and peer.is_busy() and peer.lined_up()
+        if not call:
             return False
         ur_guard_lock(&self.guard)
         call = not self.called and not self.closed
@@ -249,14 +259,17 @@ cdef class Intake(Idler):
         cdef Intake peer, found = None
         cdef Py_ssize_t count, longest = 0
         for peer in self.peers:
-            if peer is self:
-                continue
-            ur_guard_lock(&peer.guard)
-            count = peer.waiting.count
-            ur_guard_unlock(&peer.guard)
+            count = 0 if peer is self else peer.lined_up()
             if count > longest:
                 found, longest = peer, count
         return found
+
+    cdef Py_ssize_t lined_up(self) noexcept:
+        cdef Py_ssize_t count
+        ur_guard_lock(&self.guard)
+        count = self.waiting.count
+        ur_guard_unlock(&self.guard)
+        return count
 
     cdef bint steal(self, Py_ssize_t most) except -1:
         """Half of what waits where most waits, into our own line. False: there is none."""
