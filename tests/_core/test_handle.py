@@ -296,13 +296,13 @@ def test_many_callbacks_make_no_contexts(loop: Any, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS_TO_CALL)
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_context_asked_for_stays_the_handles(loop: Any, way: str, shared: bool) -> None:
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_context_asked_for_stays_the_handles(loop: Any, way: str, inside: bool) -> None:
     """Before, in or after the callback: what the callback set is in it, and no other callback's."""
     seen: dict[str, Any] = {}
 
     def first() -> None:
-        if shared:
+        if inside:
             seen["in"] = handle._context
         COLOUR.set("first")
 
@@ -311,7 +311,7 @@ def test_a_context_asked_for_stays_the_handles(loop: Any, way: str, shared: bool
         COLOUR.set("second")
 
     handle = contextvars.Context().run(called, loop, way, first)
-    if not shared:
+    if not inside:
         seen["in"] = handle._context
     turns_of(loop, 3)
     contextvars.Context().run(called, loop, way, second)
@@ -414,14 +414,15 @@ def test_a_callback_that_fails_leaves_its_context(loop: Any, raises: type[BaseEx
     assert seen == ["failed", None]
 
 
-def test_a_handle_that_has_run_can_be_run_by_hand(loop: Any) -> None:
+def test_a_handle_that_has_run_can_be_run_by_hand(loop: Any, engine: str) -> None:
+    """Ours has let go of what it called; asyncio's calls it again, until it was cancelled."""
     ran: list[int] = []
     handle = loop.call_soon(ran.append, 1)
     turns_of(loop, 1)
     handle._run()
     handle.cancel()
     handle._run()
-    assert ran in ([1], [1, 1], [1, 1, 1])
+    assert ran == ([1, 1] if engine == "asyncio" else [1])
 
 
 @pytest.mark.parametrize("way", WAYS_TO_CALL)

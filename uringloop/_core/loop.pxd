@@ -16,7 +16,7 @@ cdef class Loop:
     cdef Timers timers
     cdef Inbox inbox
     cdef Spinner spinner
-    cdef public Idler _idler              # asked before every sleep; None: nobody. Set before it runs
+    cdef Idler idler                      # asked before every sleep; None: nobody. Set before it runs
     cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
     cdef public bint _stopping
     cdef int closed                       # read by any thread

@@ -107,7 +107,7 @@ cdef class Loop:
                 return self.look() if self.engine.has_work() else 0
         if not self.inbox.fall_asleep():
             return self.look() if self.engine.has_work() else 0
-        if self._idler is not None and self._idler.finds_work():
+        if self.idler is not None and self.idler.finds_work():
             self.inbox.woke_up()
             return self.look() if self.engine.has_work() else 0
         self.asked = self.turns
@@ -216,7 +216,7 @@ cdef class Loop:
         self.ready.clear()
         self.endings.clear()
         self.timers.clear()
-        self.future_arguments = None  # they hold the loop, which is to be free as soon as nobody else does
+        self.future_arguments = self.idler = None  # they hold the loop, which is to be free as soon as nobody else does
         self.drain()
         self.engine.close()
         self.ready.clear()

@@ -6,12 +6,12 @@ cdef extern from "<sys/socket.h>" nogil:
         unsigned msg_len
 
 cdef enum:
-    BATCH = 32            # datagrams a system call receives or sends
+    BATCH = 32            # datagrams a system call receives
     NAME = 28             # bytes of the longest IP address, a sockaddr_in6
 
 
 cdef struct Batch:
-    # One direction's messages, as recvmmsg and sendmmsg want them.
+    # The messages as recvmmsg wants them.
     mmsghdr messages[BATCH]
     iovec pieces[BATCH]
     char names[BATCH][NAME]

@@ -5,7 +5,6 @@ from asyncio import exceptions, streams
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
 from libc.string cimport memcpy
 
 from uringloop._core.attributes cimport attributes_of

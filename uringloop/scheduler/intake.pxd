@@ -44,6 +44,7 @@ cdef class Intake(Idler):
     cdef bint hand(self, Runnable node) except -1
     cdef bint is_busy(self) noexcept
     cdef int nudge_idle(self, Py_ssize_t count) except -1
+    cdef bint begin_call(self) noexcept
     cdef Py_ssize_t share(self, int64_t now)
     cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1
     cdef bint begin_next(self, ReadyQueue line) except -1

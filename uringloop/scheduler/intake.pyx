@@ -74,7 +74,7 @@ cdef class Intake(Idler):
 
     def __init__(self, Loop loop, name):
         self.loop, self.name = loop, name
-        loop._idler = self  # now, before there is a thread that runs it
+        loop.idler = self  # now, before there is a thread that runs it
 
     def set_peers(self, tuple peers):
         """The intakes of all contexts: from now on each takes over from the others."""
@@ -157,21 +157,25 @@ cdef class Intake(Idler):
     cdef int nudge_idle(self, Py_ssize_t count) except -1:
         """More waits than this context has begun on: wake so many that sleep, which will look for work."""
         cdef Intake peer
-        cdef bint call
         for peer in self.peers:
             if count <= 0:
                 break
             if peer is self or not ur_load_flag(&peer.loop.inbox.asleep) or ur_load_flag(&peer.called):
                 continue
-            ur_guard_lock(&peer.guard)
-            call = not peer.called and not peer.closed
-            if call:
-                ur_store_flag(&peer.called, True)
-            ur_guard_unlock(&peer.guard)
-            if call:
+            if peer.begin_call():
                 peer.call()
                 count -= 1
         return 0
+
+    cdef bint begin_call(self) noexcept:
+        """From any thread. True: it is the caller's to hand this to the loop."""
+        cdef bint call
+        ur_guard_lock(&self.guard)
+        call = not self.called and not self.closed
+        if call:
+            ur_store_flag(&self.called, True)
+        ur_guard_unlock(&self.guard)
+        return call
 
     cdef int run(self, object loop) except -1:
         """Start some; if more wait, here or elsewhere, again in the next turn."""
@@ -235,24 +239,18 @@ cdef class Intake(Idler):
     cdef bint finds_work(self) except -1:
         """Who hands a job to a busy context looks for one that sleeps; one that did not yet must look itself. What waits
         for a context that is just being woken is left to it."""
-        cdef bint call = False
+        cdef bint found = False
         cdef Intake peer
         cdef tuple peers
         ur_guard_lock(&self.guard)
         peers = self.peers
         ur_guard_unlock(&self.guard)
         for peer in peers:
-            call = call or peer is not self and peer.is_busy() and peer.lined_up()
-        if not call:
+            found = found or peer is not self and peer.is_busy() and peer.lined_up()
+        if not found or not self.begin_call():
             return False
-        ur_guard_lock(&self.guard)
-        call = not self.called and not self.closed
-        if call:
-            ur_store_flag(&self.called, True)
-        ur_guard_unlock(&self.guard)
-        if call:
-            ready_push(self.loop.ready, self)
-        return call
+        ready_push(self.loop.ready, self)
+        return True
 
     cdef Intake richest(self):
         """The other context at which most jobs wait; None: none do."""
@@ -265,6 +263,7 @@ cdef class Intake(Idler):
         return found
 
     cdef Py_ssize_t lined_up(self) noexcept:
+        """How many wait that any context may start; from any thread."""
         cdef Py_ssize_t count
         ur_guard_lock(&self.guard)
         count = self.waiting.count

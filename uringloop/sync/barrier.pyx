@@ -133,4 +133,3 @@ cdef class Barrier(Waitlist):
     def __repr__(self):
         state = "broken" if self.refusal is not None else "filling"
         return f"<{type(self).__name__} {state} waiting={self.waiting}/{self.parties}>"
-
