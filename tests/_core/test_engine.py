@@ -16,14 +16,16 @@ from uringloop._core.counters import DEBUG_BUILD, counters
 def test_operations_are_listed_while_they_are_in_the_kernel(loop: Any) -> None:
     left, right = socket.socketpair()
     with left, right:
-        loop.add_reader(left, print)
-        loop.call_soon(loop.stop)
+        left.setblocking(False)
+        task = loop.create_task(loop.sock_recv(left, 1))
+        loop.call_soon(loop.call_soon, loop.stop)
         loop.run_forever()
         listed = [op for op in loop.engine.ops if op.fd == left.fileno()]
         assert len(listed) == 1 and listed[0].in_kernel
-        assert "PollOp reader" in repr(listed[0]) and f"fd={left.fileno()}" in repr(listed[0])
+        assert "SockRecv readable" in repr(listed[0]) and f"fd={left.fileno()}" in repr(listed[0])
         assert len(loop.engine.ops) == loop._counts()["in_kernel"]
-        loop.remove_reader(left)
+        right.send(b"x")
+        assert loop.run_until_complete(task) == b"x"
         del listed
 
 

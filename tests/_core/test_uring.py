@@ -37,6 +37,13 @@ def settle(loop: Any) -> None:
     loop.run_forever()
 
 
+def receiving(loop: Any, sock: socket.socket) -> asyncio.Task[bytes]:
+    """A task that waits for the socket: an operation of its own in the kernel."""
+    sock.setblocking(False)
+    task: asyncio.Task[bytes] = loop.create_task(loop.sock_recv(sock, 1))
+    return task
+
+
 def calls(loop: Any) -> int:
     count: int = loop._counts()["system_calls"]
     return count
@@ -260,23 +267,19 @@ OVERFLOW = """
 import asyncio, socket, uringloop
 loop = uringloop.new_event_loop(engine="uring")
 pairs = [socket.socketpair() for _ in range(100)]
-told = {}
 
-def tell(which):
-    pairs[which][0].recv(1)
-    told[which] = told.get(which, 0) + 1
-    if sum(told.values()) == 3 * len(pairs):
-        loop.stop()
-    elif told[which] < 3:
-        pairs[which][1].send(b"x")
+async def receive(which):
+    left, right = pairs[which]
+    left.setblocking(False)
+    for _ in range(3):
+        assert await loop.sock_recv(left, 1) == b"x"
+        loop.call_soon(right.send, b"x")
 
-for i, (left, _) in enumerate(pairs):
-    loop.add_reader(left, tell, i)
+tasks = [loop.create_task(receive(i)) for i in range(len(pairs))]
 loop.run_until_complete(asyncio.sleep(0))
 for _, right in pairs:
     right.send(b"x")
-loop.run_forever()
-assert set(told.values()) == {3}, told
+loop.run_until_complete(asyncio.gather(*tasks))
 print(loop.engine.overflows)
 loop.close()
 """
@@ -291,13 +294,12 @@ def test_an_overflowing_completion_queue_loses_nothing(engine: str, program: Pro
 
 def test_many_cancels_in_a_small_queue_all_take_effect(new_loop: Callable[..., Any], pairs: Any) -> None:
     loop = new_loop(entries=4)
-    for left, _ in pairs:
-        loop.add_reader(left, print)
+    tasks = [receiving(loop, left) for left, _ in pairs]
     settle(loop)
     in_kernel = loop._counts()["in_kernel"]
     assert in_kernel >= len(pairs)
-    for left, _ in pairs:
-        loop.remove_reader(left)
+    for task in tasks:
+        task.cancel()
     settle(loop)
     settle(loop)
     assert loop._counts()["in_kernel"] <= in_kernel - len(pairs)
@@ -307,10 +309,11 @@ def test_closing_with_more_in_the_kernel_than_the_queue_holds_drains_it(
     new_loop: Callable[..., Any], pairs: Any
 ) -> None:
     loop = new_loop(entries=4)
-    for left, right in pairs:
-        loop.add_reader(left, print)
-        loop.add_reader(right, print)
+    tasks = [receiving(loop, end) for pair in pairs for end in pair]
     settle(loop)
+    assert loop._counts()["in_kernel"] >= len(tasks)
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
     loop.close()
     assert loop._counts()["in_kernel"] == 0
 
@@ -438,12 +441,11 @@ def test_operations_move_with_the_loop(loop: Any, pairs: Any) -> None:
 
 
 def test_a_cancel_and_a_change_of_thread_in_one_go(loop: Any, pairs: Any) -> None:
-    for left, _ in pairs:
-        loop.add_reader(left, print, "never")
+    tasks = [receiving(loop, left) for left, _ in pairs]
     settle(loop)
     in_kernel = loop._counts()["in_kernel"]
-    for left, right in pairs:
-        loop.remove_reader(left)
+    for task, (_, right) in zip(tasks, pairs, strict=True):
+        task.cancel()
         right.send(b"x")
     thread = threading.Thread(target=settle, args=(loop,))
     thread.start()

@@ -350,18 +350,6 @@ def test_a_duplicate_that_stays_open_does_not_make_the_loop_spin(loop: Any) -> N
     right.close()
 
 
-def test_without_a_descriptor_left_watching_still_works(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_left() -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    timer = os.eventfd(1)
-    monkeypatch.setattr("uringloop.net.readers.select.epoll", none_left)
-    loop.add_reader(timer, loop.stop)
-    loop.run_forever()
-    loop.remove_reader(timer)
-    os.close(timer)
-
-
 def test_the_descriptors_flags_stay_as_they_are(loop: Any) -> None:
     left, right = socket.socketpair()
     loop.add_reader(left, print)

@@ -18,6 +18,8 @@ cdef class Engine:
     cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
     cdef long in_workers             # operations with kernel workers that end by themselves, most at once
     cdef readonly bint closed
+    cdef bint has_ring              # operations enter a ring; otherwise they are attempted
+    cdef bint collected_early       # what the next reap finds may have completed before callbacks that ran since
     cdef readonly long submitted    # operations handed to the kernel
     cdef readonly long completed    # completions walked
     cdef readonly long sleeps
@@ -46,6 +48,9 @@ cdef class Engine:
     cdef bint has_pinned(self, int number) noexcept
     cdef long system_calls(self) noexcept
     cdef void _close_wake_fd(self) noexcept
+
+
+cdef unsigned long forks           # of this process's, from the first one that imported this module, to here
 
 
 cdef class WakeOp(Op):

@@ -69,6 +69,8 @@ cdef class Engine:
             os.dup2(fd, self.wake_fd, False)
         finally:
             c_close(fd)
+        for op in self.ops:
+            (<Op> op).forked()
         return 0
 
     cdef int submit(self, Op op) except -1:
@@ -184,9 +186,13 @@ cdef class WakeOp(Op):
 
 _living = weakref.WeakSet()
 
+forks = 0
+
 
 def _after_fork_in_child():
     # The eventfd is shared with the parent: a wake here must not reach it, nor may the ring be entered.
+    global forks
+    forks += 1
     for engine in list(_living):
         (<Engine> engine).forked = True
 

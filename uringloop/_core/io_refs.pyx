@@ -1,4 +1,4 @@
-# IoRefs: what stands in `_io_refs` of a socket that somebody waits for in a sock_* coroutine or by add_reader. close()
+# IoRefs: what stands in `_io_refs` of a socket that somebody waits for in a sock_* coroutine. close()
 # asks it whether anybody still uses the descriptor, so it learns of the close just before: an operation in the kernel
 # keeps its file open, and without this the peer would see no end, and the address of a listener would not be free.
 # A number to everybody else. Owns nothing but that number.
@@ -7,7 +7,6 @@ from cpython.weakref cimport PyWeakref_NewRef
 
 from uringloop._core.future_op cimport ReadyOp
 from uringloop._core.loop cimport Loop, runs_here
-from uringloop._core.poll cimport PollOp
 
 
 cdef class IoRefs:
@@ -34,8 +33,6 @@ cdef class IoRefs:
             for op in loop.engine.ops:
                 if isinstance(op, ReadyOp):
                     (<ReadyOp> op).file_closes(self)
-                elif isinstance(op, PollOp) and (<PollOp> op).refs is self:
-                    (<PollOp> op).disarm()
             loop.engine.flush_now()
         else:
             try:
@@ -43,9 +40,6 @@ cdef class IoRefs:
             except RuntimeError:
                 pass  # the loop has been closed meanwhile
         return 0
-
-    def unwatched(self):
-        self.end()
 
     def _closed_elsewhere(self):
         self.closes()
@@ -102,11 +96,3 @@ cdef IoRefs io_refs_of(object sock):
     (<IoRefs> made).count = refs
     sock._io_refs = made
     return <IoRefs> made
-
-
-def watch(PollOp poll, sock):
-    """Let the poll, which is about to be submitted, end when the program closes the socket."""
-    refs = io_refs_of(sock)
-    if refs is not None:
-        refs.begin(poll.loop)
-        poll.refs = refs

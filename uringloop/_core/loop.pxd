@@ -19,6 +19,7 @@ cdef class Loop:
     cdef Idler idler                      # asked before every sleep; None: nobody. Set before it runs
     cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
     cdef public bint _stopping
+    cdef bint starting                    # the run has begun, and its first turn has not
     cdef int closed                       # read by any thread
     cdef readonly bint _kept               # by itself: closed, and not drained yet
     cdef public bint _debug

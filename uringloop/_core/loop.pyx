@@ -47,12 +47,17 @@ cdef class Loop:
         self.engine.attach()
         ur_store_ulong(&self.runner, PyThread_get_thread_ident())
         try:
+            self.starting = True
+            if self.endings.head is not NULL:
+                self.run_endings()  # what the run before left for this one enters the kernel with its first turn
+            self.starting = False
             while True:
                 self.turn()
                 if self._stopping:
                     break
             # What was submitted last (a cancelled poll, say, which keeps its file open) takes effect now,
             # not when the loop next runs.
+            self.engine.collected_early = self.engine.has_ring
             if self.engine.has_work():
                 self.engine.poll()
         finally:

@@ -38,6 +38,7 @@ cdef class Op(Runnable):
     cdef int wanted(self) noexcept
     cdef bint done_quietly(self) noexcept
     cdef object remains(self)
+    cdef int forked(self) except -1
     cdef str describe(self)
     cdef object whose(self)
 

@@ -74,6 +74,10 @@ cdef class Op(Runnable):
         """What the kernel may still touch after the ring has gone, for ever: nobody learns when it has ended."""
         return self
 
+    cdef int forked(self) except -1:
+        """This process is a forked child, which goes on with the loop: replace what the kernel shares with the parent."""
+        return 0
+
     cdef str describe(self):
         return type(self).__name__
 

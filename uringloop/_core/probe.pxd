@@ -14,6 +14,7 @@ cdef struct Offer:
     bint multishot_recv
     bint multishot_accept
     bint waitid
+    bint epoll_wait
     bint ftruncate
     bint fixed_buffers
 

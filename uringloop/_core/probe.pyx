@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from uringloop._core.kernel cimport (
     EINVAL, ENOSYS, EPERM, EACCES, IORING_FEAT_CQE_SKIP, IORING_FEAT_EXT_ARG, IORING_FEAT_MIN_TIMEOUT, IORING_FEAT_NODROP,
-    IORING_FEAT_NO_IOWAIT, IORING_FEAT_SUBMIT_STABLE, IORING_OP_FTRUNCATE, IORING_OP_SEND_ZC, IORING_OP_WAITID,
+    IORING_FEAT_NO_IOWAIT, IORING_FEAT_SUBMIT_STABLE, IORING_OP_FTRUNCATE, IORING_OP_SEND_ZC, IORING_OP_WAITID, IORING_OP_EPOLL_WAIT,
     IORING_REGISTER_PROBE, IORING_SETUP_COOP_TASKRUN, IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_NO_SQARRAY,
     IORING_SETUP_R_DISABLED, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_SUBMIT_ALL, IORING_SETUP_TASKRUN_FLAG,
     IO_URING_OP_SUPPORTED, URINGLOOP_DEBUG, io_uring_probe, ur_io_uring_register,
@@ -21,7 +21,7 @@ from uringloop._core.ring cimport Ring, ring_close, ring_open
 SWITCHES = (
     "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun", "no_sqarray", "submit_all",
     "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
-    "multishot_accept", "waitid", "ftruncate", "fixed_buffers", "udp_segment",
+    "multishot_accept", "waitid", "epoll_wait", "ftruncate", "fixed_buffers", "udp_segment",
 )
 
 cdef enum:
@@ -100,6 +100,9 @@ cdef _ask():
     # Sparse tables came with 5.19 too.
     found.fixed_buffers = modern and "fixed_buffers" not in disabled
     found.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
+    # Elsewhere than in an enter of the loop's own, events could be collected that a callback then handles before they are told.
+    found.epoll_wait = (_operation_offered(&ring, IORING_OP_EPOLL_WAIT) and flags & IORING_SETUP_DEFER_TASKRUN != 0
+                        and "epoll_wait" not in disabled)
     ring_close(&ring)
     _offer = found
 
@@ -198,7 +201,7 @@ def offered():
         registered_ring=bool(found.registered_ring), abs_timer=bool(found.abs_timer),
         no_iowait=bool(found.no_iowait), quiet_send=bool(found.quiet_send),
         buffer_ring=bool(found.buffer_ring), multishot_recv=bool(found.multishot_recv),
-        multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid),
+        multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid), epoll_wait=bool(found.epoll_wait),
         ftruncate=bool(found.ftruncate), fixed_buffers=bool(found.fixed_buffers), udp_segment=_kernel_cuts_datagrams(),
     )
     return answer

@@ -55,6 +55,7 @@ cdef enum:
 cdef class UringEngine(Engine):
     def __cinit__(self):
         self.ring.fd = -1
+        self.has_ring = True
 
     def __init__(self, ready, unsigned entries=0):
         Engine.__init__(self, ready)
@@ -215,6 +216,7 @@ cdef class UringEngine(Engine):
     cdef void leave(self) noexcept:
         # What the completion queue had no room for only this thread can fetch.
         if self.owner and not self.forked:
+            self.collected_early = True
             self.reap()
             if self.in_workers and self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
                 self._let_end()
@@ -331,6 +333,7 @@ cdef class UringEngine(Engine):
         return self._enter(False, 0)
 
     cdef int flush_now(self) except -1:
+        self.collected_early = True
         if self.owner and not self.forked and self.owner == ur_this_thread():
             self._enter(False, 0)
         return 0
@@ -379,6 +382,7 @@ cdef class UringEngine(Engine):
                 break
         if self.quiet_count:
             self._settle_quiet()
+        self.collected_early = False
         return 0
 
     cdef void _walk(self) noexcept:

@@ -32,6 +32,7 @@ FEATURES = {
     "buffer_ring": ("5.19", "idle connections hold no receive buffer"),
     "multishot_recv": ("6.0", "one operation receives until the connection ends"),
     "multishot_accept": ("5.19", "one operation accepts until the server stops"),
+    "epoll_wait": ("6.15", "readiness for add_reader comes with the descriptors that are ready"),
     "waitid": ("6.7", "waits for processes without a descriptor each"),
     "ftruncate": ("6.9", "truncates files without a thread"),
     "fixed_buffers": ("5.19", "files are read into memory that the kernel has pinned once"),

@@ -32,7 +32,7 @@ def operations(loop: Any) -> list[Operation]:
         Operation(op.kind, op.fd, op.state_name, _owner(op.owned_by), _since(loop, op))
         for op in loop.engine.ops
     ]
-    return found[::-1]
+    return found[::-1] + list(loop._readers.operations())
 
 
 def _since(loop: Any, op: Any) -> float | None:

@@ -1,18 +1,13 @@
-"""add_reader and its family: who watches which descriptor. The watching itself is `_core.poll.PollOp`."""
+"""add_reader and its family: which handle runs when which descriptor is ready. `_core.epoll_set` watches them."""
 
 from __future__ import annotations
 
-import errno
-import os
-import select
-import socket
-import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from uringloop._core.epoll_set import EpollSet
 from uringloop._core.handle import Handle
-from uringloop._core.io_refs import watch
-from uringloop._core.poll import PollOp
+from uringloop.inspect.operations import Operation
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
@@ -32,27 +27,12 @@ def descriptor(fileobj: Any) -> int:
     return fd
 
 
-def check_pollable(fd: int) -> None:
-    """What epoll_ctl would say of the descriptor: EBADF, or EPERM for what is always ready (a regular file)."""
-    kind = os.fstat(fd).st_mode
-    if stat.S_ISSOCK(kind) or stat.S_ISFIFO(kind):
-        return
-    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-    try:
-        probe = select.epoll()
-    except OSError:
-        return  # no descriptor left to ask with; most can be watched
-    with probe:  # devices, eventfds, pidfds: only the kernel knows
-        probe.register(fd, select.EPOLLIN)
-
-
 class Readers:
     """The registrations of one loop: at most one reader and one writer a descriptor."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
-        self._polls: dict[tuple[int, bool], PollOp] = {}
+        self._set: EpollSet | None = None  # made when first needed
         self._objects: dict[int, object] = {}  # what was given in, where that was no number
 
     def add(
@@ -60,17 +40,14 @@ class Readers:
     ) -> Handle:
         """Watch, or change what is run for a descriptor already watched; asyncio's handle of it."""
         fd = descriptor(fileobj)
-        check_pollable(fd)
+        if self._set is None:
+            self._set = EpollSet(self._loop)
         handle = self._loop._make_handle(callback, args)
-        # A new poll each time, not a new callback for the old one: the descriptor may have been closed and
-        # its number given to another file meanwhile, and a poll watches the file.
-        self.remove(fd, write)
-        poll = self._polls[fd, write] = PollOp(self._loop, fd, write, handle)
-        if isinstance(fileobj, socket.socket):
-            watch(poll, fileobj)
-        poll.arm()
+        replaced = self._set.add(fd, write, handle)
         if fd != fileobj:
             self._objects[fd] = fileobj
+        if replaced is not None:
+            replaced.cancel()
         return handle
 
     def find(self, fileobj: Any) -> int:
@@ -84,21 +61,28 @@ class Readers:
             raise
 
     def remove(self, fd: int, write: bool) -> bool:
-        poll = self._polls.pop((fd, write), None)
-        if poll is None:
+        handle = None if self._set is None else self._set.remove(fd, write)
+        if handle is None or self._set is None:
             return False
-        if (fd, not write) not in self._polls:
+        if fd not in self._set.watched:
             self._objects.pop(fd, None)
-        handle = poll.handle
-        poll.disarm()
-        if handle is not None:
-            handle.cancel()
+        handle.cancel()
         return True
 
+    def operations(self) -> Iterator[Operation]:
+        """What the kernel watches, and for which handles."""
+        for watched in [] if self._set is None else list(self._set.watched.values()):
+            for kind, handle in (("reader", watched.reader), ("writer", watched.writer)):
+                if handle is not None:
+                    yield Operation(kind, watched.fd, "in kernel", handle)
+
     def clear(self) -> None:
-        for fd, write in list(self._polls):
-            self.remove(fd, write)
+        for fd in [] if self._set is None else list(self._set.watched):
+            self.remove(fd, False)
+            self.remove(fd, True)
 
     def let_go(self) -> None:
-        """The loop is closed: it is to be free as soon as nobody else holds it."""
-        del self._loop
+        """The loop is closed and drained: it is to be freed with its last reference."""
+        if self._set is not None:
+            self._set.close()
+        del self._loop, self._set

@@ -94,10 +94,12 @@ async def make_subprocess_transport(
         assert pid is not None
         ChildOp(loop, pid, exited).start()
     except BaseException:
-        # No descriptor for a pidfd, say. Nobody would ever know of its end.
-        transport.close()
-        transport._process.wait()
-        waiter.cancel()
+        # No descriptor for a pidfd, say: the loop would never learn of its end.
+        try:
+            await waiter  # until its pipes are transports, which close() closes
+        finally:
+            transport.close()
+            transport._process.wait()
         raise
     try:
         await waiter
