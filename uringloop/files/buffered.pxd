@@ -18,7 +18,7 @@ cdef class Buffered(AsyncFile):
     cdef bint appending
     cdef bint raw                  # buffering=0: every call is one of the kernel's
     cdef int64_t position          # the next byte to read or write, as tell() says
-    # Read ahead: chunk.data[start:end] is what comes next. Empty while `out` is not.
+    # Read ahead: chunk.data[start:end] is what comes next. Empty while `out` is not, but of a stream.
     cdef Chunk chunk
     cdef Py_ssize_t start
     cdef Py_ssize_t end
@@ -47,6 +47,7 @@ cdef class Buffered(AsyncFile):
     cdef bytes take(self, Py_ssize_t size)
     cdef void advance(self, Py_ssize_t size) noexcept
     cdef void drop_ahead(self) noexcept
+    cdef void forget_ahead(self) noexcept
     cdef void wrote(self, Py_ssize_t size) noexcept
     cdef int buffer_bytes(self, const char *data, Py_ssize_t size) except -1
     cdef object move_to(self, int64_t target)

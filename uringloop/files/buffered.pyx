@@ -62,6 +62,11 @@ cdef class Buffered(AsyncFile):
     cdef void drop_ahead(self) noexcept:
         self.start = self.end = 0
 
+    cdef void forget_ahead(self) noexcept:
+        """Writing begins: what was read ahead may not be what the file has there. A stream's would be lost."""
+        if not self.descriptor.stream:
+            self.drop_ahead()
+
     cdef Py_ssize_t make_room(self, Py_ssize_t wanted) except -1:
         """Room behind the read-ahead for as much as is worth asking for; how much that is."""
         cdef Py_ssize_t left = self.end - self.start
@@ -283,7 +288,7 @@ cdef class Buffered(AsyncFile):
         """Into `out`, where there is room for it."""
         if self.out is None:
             self.out = make_chunk(self.out_room)
-        self.drop_ahead()
+        self.forget_ahead()
         memcpy(self.out.data + self.out_end, data, size)
         self.out_end += size
         self.position += size

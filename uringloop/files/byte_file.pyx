@@ -277,7 +277,9 @@ cdef class ByteFile(Positional):
         return stat_result(found).st_size
 
     async def _wait_once(self, Py_ssize_t size):
-        """Unbuffered: one read."""
+        """Unbuffered: one read, or what a cancelled call has left in the read-ahead."""
+        if self.end > self.start:
+            return self.take(min(size, self.end - self.start))
         chunk = make_chunk(max(size, 1))
         got = await self._transfer(False, chunk, <size_t> (<Chunk> chunk).data, size, self.next_offset(),
                                   CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)
@@ -313,24 +315,32 @@ cdef class ByteFile(Positional):
     async def _wait_raw_line(self, Py_ssize_t size):
         """Unbuffered: nothing may be read beyond the line."""
         line = bytearray()
-        while not line.endswith(b"\n") and (size < 0 or len(line) < size):
-            byte = await self._wait_once(1)
-            if not byte:
-                break
-            line += byte
+        try:
+            while not line.endswith(b"\n") and (size < 0 or len(line) < size):
+                byte = await self._wait_once(1)
+                if not byte:
+                    break
+                line += byte
+        except BaseException:
+            self.put_back(bytes(line))
+            raise
         return bytes(line)
 
     async def _wait_lines(self, Py_ssize_t hint):
         lines = []
         total = 0
-        while True:
-            line = await self._wait_line(-1)
-            if not line:
-                return lines
-            lines.append(line)
-            total += len(line)
-            if 0 < hint < total:
-                return lines
+        try:
+            while True:
+                line = await self._wait_line(-1)
+                if not line:
+                    return lines
+                lines.append(line)
+                total += len(line)
+                if 0 < hint < total:
+                    return lines
+        except BaseException:
+            self.put_back(b"".join(lines))
+            raise
 
     async def _wait_into(self, target):
         cdef Borrowed lent = borrow(target, True)
@@ -374,7 +384,7 @@ cdef class ByteFile(Positional):
         if lent.length <= self.out_room:
             self.buffer_bytes(lent.data, lent.length)
             return lent.length
-        self.drop_ahead()
+        self.forget_ahead()
         if self.descriptor.direct:
             lent.align()
         try:

@@ -5,6 +5,7 @@ import io
 
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_FindChar, PyUnicode_GET_LENGTH, PyUnicode_Substring
 
+from uringloop._core.kernel cimport int64_t
 from uringloop.files.async_file cimport (
     CALL_CLOSE, CALL_FLUSH, CALL_NEXT, CALL_READ, CALL_READ1, CALL_READLINE, CALL_READLINES, CALL_SEEK, CALL_TELL,
     CALL_TRUNCATE, CALL_WRITE, CALL_WRITELINES, AsyncFile,
@@ -284,14 +285,38 @@ cdef class TextFile(AsyncFile):
     async def _wait_lines(self, Py_ssize_t hint):
         lines = []
         total = 0
-        while True:
-            line = await self._wait_reading(CALL_READLINE, None)
-            if not line:
-                return lines
-            lines.append(line)
-            total += len(line)
-            if 0 < hint < total:
-                return lines
+        before = self._reading_state()
+        try:
+            while True:
+                line = await self._wait_reading(CALL_READLINE, None)
+                if not line:
+                    return lines
+                lines.append(line)
+                total += len(line)
+                if 0 < hint < total:
+                    return lines
+        except BaseException:
+            self._put_back(lines, before)
+            raise
+
+    def _reading_state(self):
+        state = None if self.decoder is None else self.decoder.getstate()
+        return (self.buffer.position, state, self.decoded, self.at, self.mark, self.at_end, self.flags, self.fed,
+                self.last, self.old_flags, self.old_fed, self.old_skip)
+
+    def _put_back(self, lines, before):
+        """The call that took them was cancelled: the next one reads them again, where the file can go back from its
+        bytes."""
+        cdef int64_t position
+        if self.buffer.descriptor.stream:
+            self.decoded = "".join(lines) + self.decoded[self.at:]
+            self.at = 0
+            return
+        (position, state, self.decoded, self.at, self.mark, self.at_end, self.flags, self.fed, self.last, self.old_flags,
+         self.old_fed, self.old_skip) = before
+        if self.decoder is not None:
+            self.decoder.setstate(state)
+        self.buffer.move_to(position)
 
     # Writing
 

@@ -21,4 +21,5 @@ cdef class Transfers(Buffered):
 
     cdef int settle(self, FileOp op) except -1
     cdef bint takes(self, Borrowed lent, int64_t offset) noexcept
-    cdef int unread(self, const char *data, Py_ssize_t size) except -1
+    cdef int join_ahead(self, const char *data, Py_ssize_t size, bint in_front) except -1
+    cdef int put_back(self, bytes data) except -1

@@ -4,6 +4,7 @@
 import asyncio
 import os
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
 from uringloop._core.file_op cimport FileOp
@@ -30,23 +31,32 @@ cdef class Transfers(Buffered):
         self.current = None
         if op.res > 0:
             if self.current_kind == CURRENT_AHEAD:
-                self.unread((<Chunk> op.keep).data, op.res)
+                self.join_ahead((<Chunk> op.keep).data, op.res, False)
             elif self.current_kind == CURRENT_OUT:
                 self.wrote(op.res)
             elif self.current_kind == CURRENT_DIRECT:
                 self.position += op.res
         return 0
 
-    cdef int unread(self, const char *data, Py_ssize_t size) except -1:
-        """In front of the read-ahead."""
+    cdef int join_ahead(self, const char *data, Py_ssize_t size, bint in_front) except -1:
+        """Put it in front of the read-ahead, or behind it."""
         cdef Py_ssize_t left = self.end - self.start
         cdef Chunk larger = make_chunk(left + size)
-        memcpy(larger.data, data, size)
+        memcpy(larger.data + (0 if in_front else left), data, size)
         if left:
-            memcpy(larger.data + size, self.chunk.data + self.start, left)
+            memcpy(larger.data + (size if in_front else 0), self.chunk.data + self.start, left)
         self.chunk = larger
         self.start = 0
         self.end = left + size
+        return 0
+
+    cdef int put_back(self, bytes data) except -1:
+        """The call that took it was cancelled: the next one reads it again."""
+        self.position -= PyBytes_GET_SIZE(data)
+        if self.descriptor.stream:
+            self.join_ahead(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), True)
+        else:
+            self.drop_ahead()
         return 0
 
     async def _operate(self, FileOp op, int kind):
@@ -73,6 +83,8 @@ cdef class Transfers(Buffered):
         cdef Descriptor descriptor = self.descriptor
         size = min(size, <Py_ssize_t> STEP_MOST)
         while True:
+            if self.spent():
+                await _sleep(0)  # before the attempt: a call that is cancelled here has moved no byte yet
             res = -EAGAIN
             if not descriptor.direct:
                 res = (descriptor.write_now(memory, size, offset) if writing
@@ -89,8 +101,6 @@ cdef class Transfers(Buffered):
                     continue
             else:
                 self.spend(res if res > 0 else 0)
-                if self.spent():
-                    await _sleep(0)
             if res < 0:
                 raise OSError(-res, os.strerror(-res))
             return res
