@@ -40,6 +40,7 @@ cdef class Buffered(AsyncFile):
     cdef object write_now(self, object data)
     cdef object seek_now(self, int64_t offset, int whence)
     cdef int flush_now(self) except -1
+    cdef int64_t write_out(self) noexcept
     cdef int64_t next_offset(self) noexcept
     cdef int64_t out_offset(self) noexcept
     cdef Py_ssize_t make_room(self, Py_ssize_t wanted) except -1

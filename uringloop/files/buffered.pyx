@@ -5,10 +5,11 @@ import io
 import os
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport ESPIPE
+from libc.errno cimport EIO
 from libc.string cimport memchr, memcpy, memmove
 
-from uringloop._core.kernel cimport EAGAIN, EINVAL, int64_t
+from uringloop._core.file_op cimport ur_pwrite
+from uringloop._core.kernel cimport EAGAIN, EINTR, EINVAL, int64_t
 from uringloop.files.async_file cimport AsyncFile
 from uringloop.files.call cimport PENDING
 from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
@@ -335,6 +336,20 @@ cdef class Buffered(AsyncFile):
             self.spend(res)
             self.wrote(res)
         return 1
+
+    cdef int64_t write_out(self) noexcept:
+        """All of it, though that may block: 0, or -errno."""
+        cdef int64_t res
+        while self.out_end > self.out_start:
+            res = ur_pwrite(self.descriptor.fd, self.out.data + self.out_start, self.out_end - self.out_start,
+                            self.out_offset())
+            if res == 0:
+                return -EIO
+            if res > 0:
+                self.out_start += res
+            elif res != -EINTR:
+                return res
+        return 0
 
     # Position
 

@@ -7,10 +7,10 @@ import os
 import warnings
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.errno cimport EIO, ESPIPE
+from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
+from libc.errno cimport ESPIPE
 from libc.string cimport memcpy
 
-from uringloop._core.file_op cimport ur_pwrite
 from uringloop._core.file_op import close as close_op
 from uringloop._core.file_op import fadvise, fallocate, fsync, ftruncate, offers_ftruncate, stat_buffer, stat_result, statx_into
 from uringloop._core.kernel cimport EINVAL, int64_t
@@ -43,32 +43,27 @@ cdef class ByteFile(Positional):
         self.position = position
 
     def __dealloc__(self):
+        cdef int64_t res
         # As io's files do: what was written is written, even by a program that forgot to close. This may block.
         if self.descriptor is None or self.is_closed or self.current is not None:
             return
-        self.write_out()
+        res = self.write_out()
+        if res < 0:
+            _not_written(self.descriptor, res)
         _unclosed(self.descriptor)
         if self.descriptor.closefd:
             self.descriptor.finish(0)  # who records warnings keeps their source
-
-    cdef int write_out(self) noexcept:
-        cdef int64_t res
-        while self.out_end > self.out_start:
-            res = ur_pwrite(self.descriptor.fd, self.out.data + self.out_start, self.out_end - self.out_start,
-                            self.out_offset())
-            if res <= 0:
-                return -1
-            self.out_start += res
-        return 0
 
     def release(self):
         """The descriptor, at this position, for others to go on with; the file is closed. What was not written yet is
         written now, which may block."""
         cdef int fd = self.fileno()
+        cdef int64_t res
         if self.busy() or self.apart_ops:
             raise RuntimeError("the file is in use")
-        if self.write_out() < 0:
-            raise OSError(EIO, os.strerror(EIO), self.name)
+        res = self.write_out()
+        if res < 0:
+            raise OSError(-res, os.strerror(-res), self.name)
         self.out_start = self.out_end = 0
         self.is_closed = True
         self.descriptor.lend(self.position)
@@ -430,8 +425,13 @@ cdef class ByteFile(Positional):
     cdef object close_now(self):
         if self.is_closed:
             return None
-        if self.apart_ops or not self.flush_now():
+        if self.apart_ops:
             return PENDING
+        try:
+            if not self.flush_now():
+                return PENDING
+        except OSError:
+            return PENDING  # closing by waiting raises it again, and closes all the same
         if self.descriptor.closefd and (not self.descriptor.local or self.can_write and not self.descriptor.memory):
             return PENDING
         self.is_closed = True
@@ -483,6 +483,13 @@ cdef class ByteFile(Positional):
                 res = await close_op(self.loop, fd)
                 if res < 0:
                     raise OSError(-res, os.strerror(-res))
+
+
+cdef int _not_written(object descriptor, int64_t res) except -1:
+    """No caller is left to raise it to: the interpreter reports it."""
+    PyErr_SetObject(OSError, OSError(-res, os.strerror(-res), descriptor.name))
+    PyErr_WriteUnraisable(descriptor)
+    return 0
 
 
 cdef int _unclosed(object descriptor) except -1:
