@@ -14,7 +14,9 @@ FUNCTION_LINES = 70
 
 # What is longer, and how long it may be: "path" for a file, "path:Class.function" for a function.
 # An entry that is no longer needed, or allows more than is there, fails.
-EXCEPTIONS: dict[str, int] = {}
+EXCEPTIONS: dict[str, int] = {
+    "uringloop/_core/handle.pyx": 510,  # Handle and TimerHandle share what their hot paths do without a call between
+}
 
 COMPILED_FUNCTION = re.compile(
     r"(?:async\s+def|def|cpdef|cdef(?!\s+(?:class|struct|enum|union|extern|packed)\b))[^=(]*?(\w+)\s*\("

@@ -221,7 +221,19 @@ cdef class Handle(Runnable):
         return self._context
 
     def _run(self):
-        self.run(self._loop or events._get_running_loop())
+        # The loop that has it in a queue calls it all the same, as asyncio's does: nothing is let go of here.
+        cdef bint nested = self.running
+        with cython.critical_section(self):
+            self.running = True
+        try:
+            self.run(self._loop or events._get_running_loop())
+        finally:
+            with cython.critical_section(self):
+                self.running = nested
+            if self.awaited:
+                self.tell_awaiting()
+            if self._cancelled and not nested:
+                self.let_go()
 
     @property
     def __class__(self):
