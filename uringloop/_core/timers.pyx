@@ -4,14 +4,15 @@
 # timers stand in a line, where adding and taking cost the same however many there are. There are two: what is due soon
 # passes by what is due late. One that fits behind neither goes to a heap. Cancelling is lazy: a cancelled handle stays,
 # emptied, until it comes to the front or until half of all are such, when all of them go at once; one that happens to be
-# the last added goes immediately, which is where the usual "schedule, then cancel soon" finds it. Reads no clock.
+# the last added goes immediately, which is where the usual "schedule, then cancel soon" finds it. Reads no clock but for a timer that has
+# no time.
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, realloc
 from libc.string cimport memmove
 
 from uringloop._core.handle cimport TimerHandle, TimerKeeper
-from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, int64_t, uint64_t, ur_get_traverse, ur_set_traverse, ur_visit_owned
+from uringloop._core.kernel cimport INT64_MAX, INT64_MIN, int64_t, uint64_t, ur_get_traverse, ur_now_ns, ur_set_traverse, ur_visit_owned
 from uringloop._core.ready cimport ReadyQueue, ready_push_owned
 
 cdef double ROUNDING = 2.0 ** -51  # four times what a product may be off by
@@ -22,11 +23,12 @@ cdef enum:
 
 
 cdef int64_t deadline_of(double when) noexcept:
-    """The first nanosecond that is not before `when` as `time()` would show it. Not a number: now."""
+    """The first nanosecond that is not before `when` as `time()` would show it. Not a number: behind what is due by now,
+    as in a heap that no such entry can rise in."""
     cdef double ns = when * 1e9
     cdef int64_t first
     if not -9.2e18 < ns < 9.2e18:
-        return INT64_MAX if ns > 0 else INT64_MIN
+        return INT64_MAX if ns > 0 else INT64_MIN if ns < 0 else ur_now_ns()
     first = <int64_t> ns
     if <double> first < ns:
         first += 1
