@@ -53,20 +53,20 @@ cdef inline PyObject *_context(PyObject **args, Py_ssize_t nargs, PyObject *kwna
 
 cdef object _by_name(Call call, PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str method,
                      tuple names):
-    """Bring the arguments into order and call again, or say what is wrong with them, as Python does."""
+    """Bring the arguments into order and call again, or say what is wrong with them, as Python does of asyncio's."""
     given = {} if kwnames is NULL else {name: <object> args[nargs + i] for i, name in enumerate(<tuple> kwnames)}
     cdef list ordered = [<object> args[i] for i in range(nargs)]
     cvars = given.pop(_CONTEXT, None)
     for name in names[:nargs]:
         if name in given:
-            raise TypeError(f"{method}() got multiple values for argument '{name}'")
+            raise TypeError(f"BaseEventLoop.{method}() got multiple values for argument '{name}'")
     for name in given:
         if name not in names:
-            raise TypeError(f"{method}() got an unexpected keyword argument '{name}'")
+            raise TypeError(f"BaseEventLoop.{method}() got an unexpected keyword argument '{name}'")
     missing = [repr(name) for name in names[nargs:] if name not in given]
     if missing:
-        raise TypeError(f"{method}() missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: "
-                        f"{' and '.join(missing)}")
+        raise TypeError(f"BaseEventLoop.{method}() missing {len(missing)} required positional "
+                        f"argument{'s' if len(missing) > 1 else ''}: {' and '.join(missing)}")
     ordered += [given[name] for name in names[nargs:]]
     ordered.append(cvars)
     return call(self, PySequence_Fast_ITEMS(ordered), len(ordered) - 1, <PyObject *> _ONLY_CONTEXT)
