@@ -1,5 +1,8 @@
-"""python-liburing, or an ImportError that names the extra."""
+"""python-liburing, or an ImportError that names the remedy: the extra, or a build that this processor can run."""
 
+from uringloop.ops.processor import check
+
+check()
 try:
     import liburing as liburing
 except ImportError as error:
