@@ -235,6 +235,16 @@ cdef class Waitlist:
     def __cinit__(self):
         ur_guard_init(&self.guard)
 
+    def __dealloc__(self):
+        # Each of its waiters refers to it, so the collector has taken it apart together with them: none will resume.
+        cdef PyObject *waiter
+        while self.head is not NULL:
+            waiter = self.head
+            self.head = (<Waiter> waiter).next
+            (<Waiter> waiter).next = (<Waiter> waiter).ahead = NULL
+            (<Waiter> waiter).state = WAITER_CANCELLED
+            Py_DECREF(<object> waiter)
+
     cdef bint take(self) noexcept:
         """Under the guard: is what one waits for to be had, with nobody waiting before? Then take it."""
         return False
