@@ -9,6 +9,7 @@ from uringloop._core.ready cimport Runnable
 #   waiting -> failed     it will not get what it waited for: it raises `error`
 #   granted -> done       it resumed, and has what it waited for
 #   granted -> passed     it can not resume (its loop is closed, it was cancelled): the grant goes to another
+#   any -> over           whatever awaited it threw into it, or closed it: it is of no use any more
 cdef enum WaiterState:
     WAITER_NEW
     WAITER_WAITING
@@ -17,6 +18,7 @@ cdef enum WaiterState:
     WAITER_FAILED
     WAITER_PASSED
     WAITER_DONE
+    WAITER_OVER
 
 
 cdef class Waiter(Runnable):
@@ -37,6 +39,8 @@ cdef class Waiter(Runnable):
     cdef object asleep                # a plain thread's: the lock it sleeps on, released to wake it
 
     cdef bint abandon(self) noexcept
+    cdef bint is_lost(self) except -1
+    cdef int leave(self) except -1
     cdef bint wake_up(self) except -1
     cdef int report(self, object loop) except -1
 
@@ -60,6 +64,8 @@ cdef class Waitlist:
     cdef object collect(self, object value)
     cdef int give_back(self) except -1
     cdef bint cancel_instead(self, object message) except -1
+    cdef int lost(self, object value) except -1
+    cdef int held_by_a_task(self) except -1
 
     cdef object start(self, object value)
     cdef object block(self, object value, object timeout)

@@ -69,6 +69,24 @@ cdef class Waiter(Runnable):
             Py_DECREF(self)
         return granted
 
+    cdef bint is_lost(self) except -1:
+        """Its loop is closed. True: something had been granted to it, which must be given back."""
+        if not self.abandon():
+            return False
+        self.line.lost(self.value)
+        return True
+
+    cdef int leave(self) except -1:
+        """What awaited it goes on without it. A loop may still have it in its queue: it can not stand in a line again."""
+        cdef Waitlist line = self.line
+        cdef bint granted = self.abandon()
+        ur_guard_lock(&line.guard)
+        self.state = WAITER_OVER
+        ur_guard_unlock(&line.guard)
+        if granted:
+            line.give_back()
+        return 0
+
     cdef bint wake_up(self) except -1:
         """Through its own loop, from any thread. False: that loop is closed."""
         cdef Loop loop
@@ -112,7 +130,7 @@ cdef class Waiter(Runnable):
         return None if self.callback is None else getattr(self.callback, "__self__", self.callback)
 
     cdef void dropped(self) noexcept:
-        if self.abandon():
+        if self.is_lost():
             self.line.give_back()
 
     # What a task does with the future it awaits
@@ -160,23 +178,22 @@ cdef class Waiter(Runnable):
         cdef bint ended = False
         found = _step(self, &ended)
         if ended:
+            self.line.held_by_a_task()
             raise StopIteration(found)
         return found
 
     def throw(self, kind, value=None, traceback=None):
-        if self.abandon():
-            self.line.give_back()
+        self.leave()
         raise thrown(kind, value, traceback)
 
     def close(self):
-        if self.abandon():
-            self.line.give_back()
+        self.leave()
 
     def __repr__(self):
         return f"<Waiter {_STATES[<int> self.state]} for {self.line!r}>"
 
 
-_STATES = ("new", "waiting", "granted", "cancelled", "failed", "passed", "done")
+_STATES = ("new", "waiting", "granted", "cancelled", "failed", "passed", "done", "over")
 
 
 cdef object _step(Waiter waiter, bint *ended):
@@ -200,7 +217,7 @@ cdef object _step(Waiter waiter, bint *ended):
         waiter._asyncio_future_blocking = True
         waiter.delivered = False
         return waiter
-    if state == WAITER_DONE:
+    if state == WAITER_DONE or state == WAITER_OVER:
         raise RuntimeError("cannot reuse an already awaited wait")
     return waiter.result()
 
@@ -259,6 +276,12 @@ cdef class Waitlist:
     cdef bint cancel_instead(self, object message) except -1:
         """Who waits is cancelled. True: what it waits for is, by now; it waits on for the end of that."""
         return False
+
+    cdef int lost(self, object value) except -1:
+        """Something was granted to one whose loop is closed; its own code may never run to say so. The caller gives it back."""
+
+    cdef int held_by_a_task(self) except -1:
+        """It is had, by one that a task drives itself: no coroutine awaits it, none is to be seen."""
 
     cdef object start(self, object value):
         """An iterator to await: finished if what is waited for is to be had, else a waiter in the line."""
@@ -417,7 +440,7 @@ cdef bint deliver(PyObject *owned) except -1:
     is the caller's again, for its loop is closed."""
     cdef Waiter waiter = <Waiter> owned
     Py_DECREF(waiter)
-    return waiter.wake_up() or not waiter.abandon()
+    return waiter.wake_up() or not waiter.is_lost()
 
 
 cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
@@ -465,7 +488,7 @@ cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
                 batch.count -= 1
                 waiter = <Waiter> node
                 Py_DECREF(waiter)
-                again += waiter.abandon()
+                again += waiter.is_lost()
             batch.tail = NULL
     return again
 

@@ -1,0 +1,57 @@
+"""Waiters and awaitables that a program drives by hand, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import uringloop
+
+
+@pytest.mark.parametrize("way", ["throw", "close"])
+def test_a_waiter_that_was_thrown_into_is_not_used_again(loop: Any, way: str) -> None:
+    lock, ran = uringloop.Lock(), []
+
+    async def main() -> None:
+        assert lock.acquire_nowait()
+        waiter = lock.acquire().__await__()
+        next(waiter)
+        lock.release()  # the waiter has it, and stands in the loop's queue
+        for number in range(3):
+            asyncio.get_running_loop().call_soon(ran.append, number)  # behind it
+        if way == "close":
+            waiter.close()
+        else:
+            with pytest.raises(ValueError):
+                waiter.throw(ValueError)
+        assert lock.acquire_nowait()
+        with pytest.raises(RuntimeError, match="cannot reuse"):
+            next(waiter)  # type: ignore[call-overload]
+        await asyncio.sleep(0)
+        lock.release()
+
+    loop.run_until_complete(main())
+    assert ran == [0, 1, 2]
+    assert not lock.locked()
+
+
+@pytest.mark.parametrize("granted", [False, True])
+def test_a_waiter_that_was_closed_leaves_the_line_to_others(loop: Any, granted: bool) -> None:
+    queue: uringloop.Queue[int] = uringloop.Queue()
+
+    async def main() -> None:
+        waiter = queue.get().__await__()
+        next(waiter)
+        if granted:
+            queue.put_nowait(1)
+        waiter.close()
+        waiter.close()
+        if not granted:
+            queue.put_nowait(1)
+        assert await queue.get() == 1
+        with pytest.raises(RuntimeError, match="cannot reuse"):
+            waiter.send(None)
+
+    loop.run_until_complete(main())
