@@ -55,3 +55,30 @@ def test_a_waiter_that_was_closed_leaves_the_line_to_others(loop: Any, granted: 
             waiter.send(None)
 
     loop.run_until_complete(main())
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("way", ["throw", "close"])
+@pytest.mark.parametrize("method", ["acquire", "wait", "get", "put", "join"])
+def test_an_awaitable_that_was_ended_before_it_began_has_nothing_to_give(
+    loop: Any, engine: str, way: str, method: str
+) -> None:
+    kit: Any = asyncio if engine == "asyncio" else uringloop
+
+    async def main() -> None:
+        made: Any = {
+            "acquire": lambda: kit.Lock().acquire(),
+            "wait": lambda: kit.Event().wait(),
+            "get": lambda: kit.Queue().get(),
+            "put": lambda: kit.Queue().put(1),
+            "join": lambda: kit.Queue().join(),
+        }[method]()
+        if way == "close":
+            made.close()
+        else:
+            with pytest.raises(ValueError):
+                made.throw(ValueError)
+        with pytest.raises(RuntimeError, match="cannot reuse"):
+            made.send(None)
+
+    loop.run_until_complete(main())

@@ -8,6 +8,7 @@ cdef class Entry:
 
 cdef class Wait(Entry):
     cdef object iterator   # of the task that awaits it
+    cdef bint begun        # awaited, or ended before that
 
     cdef int begin(self) except -1
 

@@ -1,6 +1,9 @@
 # Entry and Wait: what the primitives' methods return to be awaited. They take nothing before they are
 # awaited, and own nothing but the iterator that `start` of the line gave them.
-from uringloop._core.finished cimport FINISHED
+from cython cimport no_gc_clear
+
+from uringloop._core.coroutine cimport never_awaited
+from uringloop._core.finished cimport Finished, thrown
 from uringloop._core.waitlist cimport Waitlist
 
 
@@ -11,33 +14,50 @@ cdef class Entry:
         return self.line.start(self.value)
 
 
+@no_gc_clear  # so that it can say what was never awaited; who else is in a cycle with it breaks that
 cdef class Wait(Entry):
     """What `acquire()` and its like return: awaited once, or made a task like a coroutine."""
+
+    def __dealloc__(self):
+        if not self.begun and self.line is not None:
+            never_awaited(self.line.called())
 
     def __await__(self):
         self.begin()
         return self.iterator
 
     cdef int begin(self) except -1:
-        if self.iterator is not None:
+        if self.begun:
             raise RuntimeError("cannot reuse an already awaited wait")
+        self.begun = True
         self.iterator = self.line.start(self.value)
         return 0
 
     def send(self, value):
         if self.iterator is None:
             self.begin()
+            if type(self.iterator) is Finished:
+                self.line.held_by_a_task()
         return self.iterator.send(value)
 
     def throw(self, kind, value=None, traceback=None):
+        self.begun = True
         if self.iterator is None:
-            self.iterator = FINISHED  # never begun, and never will be
+            raise thrown(kind, value, traceback)
         return self.iterator.throw(kind, value, traceback)
 
     def close(self):
-        if self.iterator is None:
-            self.iterator = FINISHED
-        self.iterator.close()
+        self.begun = True
+        if self.iterator is not None:
+            self.iterator.close()
+
+    @property
+    def __name__(self):
+        return self.__qualname__.rpartition(".")[2]
+
+    @property
+    def __qualname__(self):
+        return self.line.called()
 
     def __repr__(self):
         return f"<Wait for {self.line!r}>"

@@ -62,6 +62,7 @@ cdef class Waitlist:
     # What a primitive defines:
     cdef bint take(self) noexcept
     cdef object collect(self, object value)
+    cdef str called(self)
     cdef int give_back(self) except -1
     cdef bint cancel_instead(self, object message) except -1
     cdef int lost(self, object value) except -1

@@ -270,6 +270,10 @@ cdef class Waitlist:
         """It is had; what the wait returns. `value` is what `start` was given, or the grant put there."""
         return value
 
+    cdef str called(self):
+        """The method that waits here, as asyncio names it."""
+        return f"{type(self).__name__}.wait"
+
     cdef int give_back(self) except -1:
         """Something was granted to one who can not use it: the next one's now, or free."""
 

@@ -77,6 +77,9 @@ cdef class FixedBuffers(Waitlist):
         lent.lender = self
         return memoryview(lent)
 
+    cdef str called(self):
+        return "FixedBuffers.lend"
+
     cdef int give_back(self) except -1:
         cdef PyObject *next
         while True:

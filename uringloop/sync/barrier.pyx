@@ -21,7 +21,12 @@ cdef class Barrier(Waitlist):
     def __init__(self, Py_ssize_t parties):
         if parties < 1:
             raise ValueError("parties must be >= 1")
-        self.parties = parties
+        if parties != int(parties):
+            raise ValueError(f"parties must be a whole number, not {parties!r}")
+        self.parties = int(parties)
+
+    cdef str called(self):
+        return "Barrier.wait"
 
     cdef PyObject *arrive(self, object waiter, bint *last) noexcept:
         """In the line; or, the last to come, with all who wait taken out of it. Neither: the barrier is broken."""

@@ -20,6 +20,9 @@ cdef class Event(Waitlist):
             return finished(value)
         return Waitlist.start(self, value)
 
+    cdef str called(self):
+        return "Event.wait"
+
     def set(self):
         """From anywhere, a signal handler too. All who wait wake, on their own loops, one wake a loop."""
         cdef PyObject *chain
@@ -80,6 +83,9 @@ cdef class AutoResetEvent(Waitlist):
             ur_guard_unlock(&self.guard)
             if next is NULL or deliver(next):
                 return 0
+
+    cdef str called(self):
+        return "AutoResetEvent.wait"
 
     def set(self):
         """From anywhere. Who waits longest wakes; if nobody waits, the next to come need not."""

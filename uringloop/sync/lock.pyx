@@ -34,6 +34,9 @@ cdef class Lock(Acquirable):
             if next is NULL or deliver(next):
                 return 0
 
+    cdef str called(self):
+        return "Lock.acquire"
+
     def owe(self):
         """One who does not hold it is about to release it, and can not be kept from that: one release does nothing. Whose
         does not matter, for there will be one for each who holds it, and one more."""

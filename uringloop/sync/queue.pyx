@@ -147,6 +147,9 @@ cdef class Permits(Waitlist):
 cdef class Items(Permits):
     """Who gets. A permit is an item in the store that nobody else will take."""
 
+    cdef str called(self):
+        return "Queue.get"
+
     cdef object collect(self, object value):
         try:
             item = self.store.fetch()
@@ -181,6 +184,9 @@ cdef class Room(Permits):
         if self.refusal is not None:
             return False
         return self.unlimited or Permits.take(self)
+
+    cdef str called(self):
+        return "Queue.put"
 
     cdef object collect(self, object value):
         self.items.unfinished.add(1)  # first: once it is in the store, somebody may get it and be done with it

@@ -25,6 +25,9 @@ cdef class Semaphore(Acquirable):
         self.value -= 1
         return True
 
+    cdef str called(self):
+        return "Semaphore.acquire"
+
     cdef int give_back(self) except -1:
         cdef PyObject *next
         cdef bint above

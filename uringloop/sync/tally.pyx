@@ -12,6 +12,9 @@ cdef class Tally(Waitlist):
     cdef bint take(self) noexcept:
         return self.count == 0
 
+    cdef str called(self):
+        return "Queue.join"
+
     cdef int add(self, Py_ssize_t more) except -1:
         ur_guard_lock(&self.guard)
         self.count += more
