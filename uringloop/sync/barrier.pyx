@@ -18,7 +18,7 @@ from uringloop._core.waitlist cimport (
 cdef class Barrier(Waitlist):
     """asyncio.Barrier for tasks of any loop and plain threads."""
 
-    def __init__(self, Py_ssize_t parties):
+    def __init__(self, parties):
         if parties < 1:
             raise ValueError("parties must be >= 1")
         if parties != int(parties):

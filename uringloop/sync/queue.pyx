@@ -6,6 +6,7 @@ from cpython.object cimport PyObject
 import _thread
 import asyncio
 import math
+import sys
 import types
 from collections import deque
 
@@ -215,7 +216,7 @@ cdef class Queue:
         self.items.store = self.room.store = store
         self.items.unfinished = self.unfinished
         self.room.items = self.items
-        self.room.unlimited = maxsize <= 0
+        self.room.unlimited = maxsize <= 0 or not maxsize < sys.maxsize
         if not self.room.unlimited:
             self.room.free = math.ceil(maxsize)
             self.items.room = self.room  # a cycle, which a queue without a limit does not need

@@ -1,5 +1,7 @@
 # Semaphore and BoundedSemaphore: a number of permits. They own how many are free; strictly first come, first
 # served, and a permit that is released while somebody waits is never free.
+import math
+
 from cpython.object cimport PyObject
 
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
@@ -9,14 +11,26 @@ from uringloop.sync.acquirable cimport Acquirable
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
 
+# What inf is counted as: it neither ends nor overflows before the program does.
+cdef Py_ssize_t NO_LIMIT = PY_SSIZE_T_MAX // 2
+
+
+cdef Py_ssize_t _permits(object value) except -1:
+    """A number that may be a float, as asyncio takes it, if it is whole or inf."""
+    if value < 0:
+        raise ValueError("Semaphore initial value must be >= 0")
+    if value >= NO_LIMIT:
+        return NO_LIMIT
+    if value != int(value):
+        raise ValueError(f"Semaphore initial value must be a whole number, not {value!r}")
+    return int(value)
+
 
 cdef class Semaphore(Acquirable):
     """asyncio.Semaphore for tasks of any loop, and with `with semaphore:` for plain threads as well."""
 
     def __init__(self, value=1):
-        if value < 0:
-            raise ValueError("Semaphore initial value must be >= 0")
-        self.value = value
+        self.value = _permits(value)
         self.bound = PY_SSIZE_T_MAX
 
     cdef bint take(self) noexcept:
@@ -45,7 +59,7 @@ cdef class Semaphore(Acquirable):
 
     @property
     def _value(self):
-        return self.value  # programs look at asyncio's
+        return self.value if self.value < NO_LIMIT // 2 else math.inf  # programs look at asyncio's
 
     def locked(self):
         """Would acquire() wait?"""
@@ -53,10 +67,10 @@ cdef class Semaphore(Acquirable):
 
     def statistics(self):
         """{value, waiting: now; waits, grants, cancels, passes: since it was made}."""
-        return {"value": self.value, **self.counts()}
+        return {"value": self._value, **self.counts()}
 
     def __repr__(self):
-        return f"<{type(self).__name__} value={self.value} waiting={self.waiting}>"
+        return f"<{type(self).__name__} value={self._value} waiting={self.waiting}>"
 
 
 cdef class BoundedSemaphore(Semaphore):
@@ -64,4 +78,4 @@ cdef class BoundedSemaphore(Semaphore):
 
     def __init__(self, value=1):
         Semaphore.__init__(self, value)
-        self.bound = value
+        self.bound = self.value
