@@ -28,7 +28,9 @@ cdef struct Ring:
 
 cdef int ring_open(Ring *ring, unsigned entries, unsigned completions, uint32_t flags) noexcept nogil
 cdef void ring_close(Ring *ring) noexcept nogil
-cdef int ring_enable(Ring *ring, bint register_fd) noexcept nogil
+cdef int ring_enable(Ring *ring) noexcept nogil
+cdef void ring_register(Ring *ring) noexcept nogil
+cdef void ring_unregister(Ring *ring) noexcept nogil
 cdef io_uring_sqe *ring_next(Ring *ring) noexcept nogil
 cdef int ring_enter(Ring *ring, unsigned wait, int64_t deadline_ns) noexcept nogil
 cdef bint ring_must_enter(Ring *ring) noexcept nogil

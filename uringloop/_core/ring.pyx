@@ -7,11 +7,11 @@ from uringloop._core.kernel cimport (
     INT64_MAX, IORING_ENTER_ABS_TIMER, IORING_ENTER_EXT_ARG, IORING_ENTER_GETEVENTS,
     IORING_ENTER_REGISTERED_RING, IORING_FEAT_SINGLE_MMAP, IORING_OFF_CQ_RING, IORING_OFF_SQ_RING, IORING_OFF_SQES,
     IORING_REGISTER_ENABLE_RINGS, IORING_REGISTER_RING_FDS, IORING_SETUP_CLAMP, IORING_SETUP_CQSIZE,
-    IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED, IORING_SQ_CQ_OVERFLOW, IORING_SQ_TASKRUN, MADV_DONTFORK,
-    MAP_FAILED, MAP_POPULATE, MAP_SHARED, PROT_READ, PROT_WRITE, c_close, errno, io_uring_getevents_arg,
-    io_uring_params, io_uring_rsrc_update, io_uring_timespec, madvise, mmap, munmap, uintptr_t, uint64_t,
-    ur_io_uring_enter, ur_io_uring_register, ur_io_uring_setup, ur_load_acquire, ur_load_relaxed, ur_now_ns,
-    ur_store_release,
+    IORING_SETUP_NO_SQARRAY, IORING_SETUP_R_DISABLED, IORING_SQ_CQ_OVERFLOW, IORING_SQ_TASKRUN,
+    IORING_UNREGISTER_RING_FDS, MADV_DONTFORK, MAP_FAILED, MAP_POPULATE, MAP_SHARED, PROT_READ, PROT_WRITE, c_close,
+    errno, io_uring_getevents_arg, io_uring_params, io_uring_rsrc_update, io_uring_timespec, madvise, mmap, munmap,
+    uintptr_t, uint64_t, ur_io_uring_enter, ur_io_uring_register, ur_io_uring_setup, ur_load_acquire, ur_load_relaxed,
+    ur_now_ns, ur_store_release,
 )
 
 
@@ -102,24 +102,39 @@ cdef void ring_close(Ring *ring) noexcept nogil:
     ring.fd = ring.enter_fd = -1
 
 
-cdef int ring_enable(Ring *ring, bint register_fd) noexcept nogil:
+cdef int ring_enable(Ring *ring) noexcept nogil:
     """Bind a ring made disabled to the calling thread, the only one that may enter it from now on."""
-    cdef io_uring_rsrc_update update
-    cdef int err
     if ring.setup_flags & IORING_SETUP_R_DISABLED:
-        err = ur_io_uring_register(ring.fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0)
-        if err < 0:
-            return err
-    if register_fd:
-        # Saves the descriptor look-up in each enter. The slot belongs to this thread and goes with it;
-        # a thread has only 16, so failing is no error.
-        memset(&update, 0, sizeof(update))
-        update.offset = <uint32_t> -1
-        update.data = <uint64_t> ring.fd
-        if ur_io_uring_register(ring.fd, IORING_REGISTER_RING_FDS, &update, 1) == 1:
-            ring.enter_fd = <int> update.offset
-            ring.enter_flags |= IORING_ENTER_REGISTERED_RING
+        return ur_io_uring_register(ring.fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0)
     return 0
+
+
+cdef void ring_register(Ring *ring) noexcept nogil:
+    """Save the descriptor look-up in each enter. A thread has only 16 slots for that, so failing is no error.
+
+    The slot is the calling thread's, and holds the ring as an open descriptor does: until that thread gives it back
+    the ring outlives its descriptor, with all files that operations in it use, and all memory that it has pinned."""
+    cdef io_uring_rsrc_update update
+    if ring.enter_flags & IORING_ENTER_REGISTERED_RING:
+        return
+    memset(&update, 0, sizeof(update))
+    update.offset = <uint32_t> -1
+    update.data = <uint64_t> ring.fd
+    if ur_io_uring_register(ring.fd, IORING_REGISTER_RING_FDS, &update, 1) == 1:
+        ring.enter_fd = <int> update.offset
+        ring.enter_flags |= IORING_ENTER_REGISTERED_RING
+
+
+cdef void ring_unregister(Ring *ring) noexcept nogil:
+    """Give the slot back; the thread that called ring_register only."""
+    cdef io_uring_rsrc_update update
+    if not ring.enter_flags & IORING_ENTER_REGISTERED_RING:
+        return
+    memset(&update, 0, sizeof(update))
+    update.offset = <uint32_t> ring.enter_fd
+    ur_io_uring_register(ring.fd, IORING_UNREGISTER_RING_FDS, &update, 1)
+    ring.enter_fd = ring.fd
+    ring.enter_flags &= ~IORING_ENTER_REGISTERED_RING
 
 
 cdef io_uring_sqe *ring_next(Ring *ring) noexcept nogil:

@@ -11,6 +11,7 @@ cdef class UringEngine(Engine):
     # The loop's thread only, all of it.
     cdef Ring ring
     cdef long owner                 # the thread the ring is bound to; 0 while it is still disabled
+    cdef long register_at           # the count of enters from which on this run's thread names the ring by a slot of its own
     cdef bint shared_out            # threads before this one submitted to it
     cdef bint taskrun_visible       # pending kernel work shows in the ring's flags
     cdef unsigned blind_turns       # turns since the last enter, where it does not show

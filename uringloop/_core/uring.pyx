@@ -8,6 +8,7 @@ import os
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
+from libc.limits cimport LONG_MAX
 from libc.stdlib cimport calloc, free, realloc
 from posix.unistd cimport getpid
 
@@ -17,7 +18,7 @@ from uringloop._core.engine cimport Engine
 from uringloop._core.fixed_table cimport FixedTable
 from uringloop._core.kernel cimport (
     EAGAIN, EBUSY, ECANCELED, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
-    IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_ENTER_REGISTERED_RING, IORING_OP_ASYNC_CANCEL,
+    IORING_ENTER_ABS_TIMER, IORING_ENTER_NO_IOWAIT, IORING_OP_ASYNC_CANCEL,
     IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_TASKRUN_FLAG, IORING_SQ_CQ_OVERFLOW, IOSQE_CQE_SKIP_SUCCESS, URINGLOOP_DEBUG, io_uring_cqe,
     io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_load_acquire, ur_load_relaxed,
     ur_now_ns, ur_store_release,
@@ -25,7 +26,8 @@ from uringloop._core.kernel cimport (
 from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.probe cimport Offer, offer, sizes
 from uringloop._core.ring cimport (
-    Ring, ring_close, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_wants_enter,
+    Ring, ring_close, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_register, ring_unregister,
+    ring_wants_enter,
 )
 
 cdef extern from * nogil:
@@ -47,6 +49,7 @@ cdef list _orphans = []
 cdef unsigned BLIND_TURNS = 64
 
 cdef enum:
+    REGISTER_AFTER = 64     # enters of a run: a short one would pay more for the two calls than it saves
     END_WAIT_NS = 10000000  # in pieces: a process that was stopped meanwhile has lost only one of them
     END_WAITS = 10
     END_ENTERS = 1000
@@ -96,6 +99,7 @@ cdef class UringEngine(Engine):
             self.ring.enter_flags |= IORING_ENTER_NO_IOWAIT
         self.taskrun_visible = self.ring.setup_flags & IORING_SETUP_TASKRUN_FLAG != 0
         self.owner = 0
+        self.register_at = LONG_MAX
         free(self.quiet)
         free(self.quiet_at)
         self.quiet = <PyObject **> calloc(self.ring.sq_entries, sizeof(PyObject *))
@@ -128,10 +132,11 @@ cdef class UringEngine(Engine):
             else:
                 self._change_hands(this_thread)
         if not self.owner:
-            err = ring_enable(&self.ring, offer().registered_ring)
+            err = ring_enable(&self.ring)
             if err < 0:
                 raise OSError(-err, f"io_uring_register: {os.strerror(-err)}")
             self.owner = this_thread
+        self.register_at = self.ring.enters + REGISTER_AFTER if offer().registered_ring else LONG_MAX
         return Engine.attach(self)
 
     cdef bint _of_another(self, long this_thread) noexcept:
@@ -143,7 +148,9 @@ cdef class UringEngine(Engine):
             return 0
         if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER and self._of_another(ur_this_thread()):
             return self._leave_ring()
-        return self.attach()
+        self.attach()
+        self.register_at = LONG_MAX  # no `leave` follows
+        return 0
 
     cdef int _leave_ring(self) except -1:
         if not self.forked and self.ring.fd >= 0:
@@ -208,8 +215,6 @@ cdef class UringEngine(Engine):
     cdef void _change_hands(self, long this_thread) noexcept:
         """Without SINGLE_ISSUER the ring itself goes to the other thread. Leaving it would lose data: the kernel
         may complete a receive at any moment, after the last walk too."""
-        self.ring.enter_fd = self.ring.fd  # the registered one was the other thread's
-        self.ring.enter_flags &= ~<unsigned> IORING_ENTER_REGISTERED_RING
         self.owner = this_thread
         self.shared_out = True
 
@@ -220,6 +225,9 @@ cdef class UringEngine(Engine):
             self.reap()
             if self.in_workers and self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
                 self._let_end()
+            # Only this thread can, and it may live on while another one runs the loop, or closes it.
+            ring_unregister(&self.ring)
+        self.register_at = LONG_MAX
 
     cdef void _let_end(self) noexcept:
         """Should another thread run or close the loop next, nobody would learn what a kernel worker has read or written,
@@ -349,6 +357,9 @@ cdef class UringEngine(Engine):
         cdef bint all_written
         if self.fixed is not None and self.fixed.left:
             self.fixed.sweep()
+        if self.ring.enters >= self.register_at:
+            self.register_at = LONG_MAX
+            ring_register(&self.ring)
         while True:
             all_written = self._fill()
             # Completed by filling (cancelled ones), or still in need of room: no time to sleep.
