@@ -66,7 +66,7 @@ cdef _ask():
     cdef Offer found  # whole, before anybody sees it: two threads may ask at once
     cdef Ring ring
     cdef int err
-    cdef uint32_t flags
+    cdef uint32_t flags = 0
     disabled = switched_off()
     memset(&found, 0, sizeof(found))
     for flags in _flag_sets(disabled):
@@ -101,7 +101,7 @@ cdef _ask():
     found.fixed_buffers = modern and "fixed_buffers" not in disabled
     found.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
     # Elsewhere than in an enter of the loop's own, events could be collected that a callback then handles before they are told.
-    found.epoll_wait = (_operation_offered(&ring, IORING_OP_EPOLL_WAIT) and flags & IORING_SETUP_DEFER_TASKRUN != 0
+    found.epoll_wait = (_operation_offered(&ring, IORING_OP_EPOLL_WAIT) and found.setup_flags & IORING_SETUP_DEFER_TASKRUN != 0
                         and "epoll_wait" not in disabled)
     ring_close(&ring)
     _offer = found
