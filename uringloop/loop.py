@@ -99,6 +99,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._transports = TransportTable()
         # By socket: a number may be another's by the time a server is closed.
         self._listeners: dict[socket.socket, Listener] = {}
+        self._accepting: Any = None
         self._datagram_room: Any = None
         self._ops_ring: Any = None
         self._file_workers: Any = None

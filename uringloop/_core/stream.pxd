@@ -1,3 +1,4 @@
+from uringloop._core.loop cimport Loop
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
 from uringloop._core.sink cimport Sink
@@ -28,3 +29,6 @@ cdef class StreamTransport(Transport):
     cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1
     cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1
     cdef void set_no_delay(self) noexcept
+
+
+cdef StreamTransport accept_stream_transport(Loop loop, int fd, object protocol, object server, object cvars)

@@ -15,6 +15,3 @@ def make_stream_transport(
     server: Any,
     cvars: Any,
 ) -> StreamTransport: ...
-def accept_stream_transport(
-    loop: Any, fd: int, protocol: BaseProtocol, server: Any, cvars: Any
-) -> StreamTransport: ...

@@ -11,7 +11,7 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
 from uringloop._core.engine cimport SCRATCH_SIZE
-from uringloop._core.kernel cimport EAGAIN, MSG_DONTWAIT, SHUT_WR, c_close, c_recv, c_shutdown, errno
+from uringloop._core.kernel cimport EAGAIN, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
@@ -444,21 +444,10 @@ def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvar
     return transport
 
 
-def accept_stream_transport(Loop loop, int fd, protocol, server, cvars):
-    """A transport on a descriptor just accepted, which is its own from now on; connected and reading already."""
+cdef StreamTransport accept_stream_transport(Loop loop, int fd, object protocol, object server, object cvars):
+    """A transport on a descriptor just accepted, which is its own unless this raises; to be introduced to its protocol,
+    and then to read."""
     cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
-    try:
-        transport.begin(loop, protocol, fd, None, None, server, cvars)
-    except BaseException:
-        c_close(fd)
-        raise
+    transport.begin(loop, protocol, fd, None, None, server, cvars)
     transport.set_no_delay()
-    try:
-        transport.call("connection_made", transport)
-    except (SystemExit, KeyboardInterrupt):
-        transport.start_reading()  # all the same, for when the loop runs again
-        raise
-    except BaseException as error:
-        transport._report(error, "Exception in callback protocol.connection_made()")
-    transport.start_reading()
     return transport

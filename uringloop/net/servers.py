@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from uringloop._core.accept import AcceptOp
-from uringloop._core.stream import accept_stream_transport
+from uringloop._core.accepted import connected
 from uringloop.inspect.made import stack_here, where_made
 from uringloop.net.readers import descriptor
 
@@ -64,36 +64,12 @@ class Listener:
             message = f"unclosed server {self._server!r}{where_made(self._made_at)}"
             warnings.warn(message, ResourceWarning, stacklevel=3, source=self._server)
 
-    def connected(self, fd: int) -> None:
-        """A connection: it is ours to close until a transport has it."""
-        context = self._context.copy()  # what one connection's callbacks set is none of the others' business
-        self._failing = False
-        if self._sslcontext is not None:
-            self._begin_handshake(fd, context)
-            return
-        protocol = None
-        try:
-            protocol = context.run(self._protocol_factory)
-        except (SystemExit, KeyboardInterrupt):
-            os.close(fd)
-            raise
-        except BaseException as error:
-            os.close(fd)
-            self._report(error, protocol, None)
-            return
-        if self._loop._debug:
-            self._log_connection(fd)
-        try:
-            accept_stream_transport(self._loop, fd, protocol, self._server, context)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # the factory has closed its server, for one
-            self._report(error, protocol, None)
+    connected = connected
 
-    def _begin_handshake(self, fd: int, context: contextvars.Context) -> None:
+    def begin_handshake(self, fd: int, context: contextvars.Context) -> None:
         sock = socket.socket(fileno=fd)
         sock.setblocking(False)
-        handshake = self._handshake(sock, context)
+        handshake = self._handshake(sock)
         try:
             context.run(self._loop.create_task, handshake)
         except BaseException as error:  # a task factory's
@@ -105,12 +81,12 @@ class Listener:
                 {"message": "Exception in starting the handshake of a connection", "exception": error}
             )
 
-    def _log_connection(self, fd: int) -> None:
+    def log_connection(self, fd: int) -> None:
         from asyncio.log import logger
 
         logger.debug("%r got a new connection: fd %d", self._server, fd)
 
-    async def _handshake(self, sock: socket.socket, context: contextvars.Context) -> None:
+    async def _handshake(self, sock: socket.socket) -> None:
         protocol = transport = None
         try:
             protocol = self._protocol_factory()
@@ -125,7 +101,7 @@ class Listener:
                 server=self._server,
                 ssl_handshake_timeout=handshake,
                 ssl_shutdown_timeout=shutdown,
-                context=context,
+                context=contextvars.copy_context(),  # with what the factory has set
             )
             try:
                 await waiter
@@ -141,9 +117,9 @@ class Listener:
         except BaseException as error:
             if transport is None:
                 sock.close()
-            self._report(error, protocol, transport)
+            self.report(error, protocol, transport)
 
-    def _report(self, error: BaseException, protocol: Any, transport: Any) -> None:
+    def report(self, error: BaseException, protocol: Any, transport: Any) -> None:
         """asyncio speaks of connections that could not be set up in debug mode only: a peer can cause any number."""
         if not self._loop.get_debug():
             return
