@@ -59,6 +59,9 @@ cdef extern from *:
     void ur_drop_attributes(object self)
     void ur_mend_clear(void *type)
 
+# The class itself: a test suite may have put a function in its place by the time it is needed.
+cdef object _Socket = socket.socket
+
 # From 3.13 a server keeps a set of its transports, before that a count.
 cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
 
@@ -161,7 +164,7 @@ cdef class Transport:
             self.made_at = format_helpers.extract_stack(sys._getframe(0))
         loop._transports.put(fd, self)
         self.fd = fd  # from here on __del__ takes it out of there
-        if isinstance(sock, socket.socket):
+        if isinstance(sock, _Socket):
             # As socket.makefile() does: a program that closes the socket under its transport must not give the number
             # away, or what is sent next reaches whoever has got it.
             sock._io_refs += 1
@@ -240,14 +243,14 @@ cdef class Transport:
     def _closed_socket(self):
         """What asyncio shows of a closed transport, where none was made while it was open."""
         cdef int family = (<sockaddr_storage *> PyBytes_AS_STRING(self.local)).ss_family if self.local else 0
-        sock = socket.socket(family or socket.AF_UNIX)
+        sock = _Socket(family or socket.AF_UNIX)
         sock.close()
         return sock
 
     cdef object make_socket(self):
         """The socket object of a descriptor the core accepted itself; None once closed."""
         if self.sock is None and self.fd >= 0:
-            self.sock = socket.socket(fileno=self.fd)
+            self.sock = _Socket(fileno=self.fd)
             self.sock.setblocking(False)
         return self.sock
 

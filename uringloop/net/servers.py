@@ -20,6 +20,7 @@ from uringloop.net.readers import descriptor
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
+_Socket = socket.socket  # the class itself: a test suite may put a function in its place
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NOT_LISTENING = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
 
@@ -67,7 +68,7 @@ class Listener:
     connected = connected
 
     def begin_handshake(self, fd: int, context: contextvars.Context) -> None:
-        sock = socket.socket(fileno=fd)
+        sock = _Socket(fileno=fd)
         sock.setblocking(False)
         handshake = self._handshake(sock)
         try:

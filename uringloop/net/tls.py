@@ -14,6 +14,9 @@ from uringloop._core.tls_transport import TlsTransport
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
+# The class itself: a test suite may put a function in its place.
+_StreamReaderProtocol = streams.StreamReaderProtocol
+
 
 def make_tls_transport(
     loop: EventLoop,
@@ -113,9 +116,7 @@ def _timeouts(handshake: float | None, shutdown: float | None) -> tuple[float, f
 def _take_over_what_was_read(protocol: Any, connection: TlsConnection) -> None:
     """A client that does not wait for the answer has sent the beginning of its handshake already."""
     reader = (
-        getattr(protocol, "_stream_reader", None)
-        if isinstance(protocol, streams.StreamReaderProtocol)
-        else None
+        getattr(protocol, "_stream_reader", None) if isinstance(protocol, _StreamReaderProtocol) else None
     )
     if reader is not None and reader._buffer:
         connection.take_over(reader._buffer)
