@@ -173,6 +173,7 @@ cdef class EpollEngine(Engine):
         for op, res, flags in settled:
             self.completed += 1
             self.ops.completed(op, res, flags, self.ready)
+        self.collected_early = False
         return 0
 
     cdef int flush(self) except -1:

@@ -144,6 +144,7 @@ cdef extern from "abi.h" nogil:
                           const void *arg, size_t size)
     int ur_io_uring_register(int fd, unsigned opcode, const void *arg, unsigned count)
     int64_t ur_now_ns()
+    int64_t ur_coarse_ns()
     unsigned ur_load_acquire(const unsigned *p)
     unsigned ur_load_relaxed(const unsigned *p)
     void ur_store_release(unsigned *p, unsigned v)

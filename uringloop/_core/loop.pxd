@@ -1,7 +1,7 @@
 from uringloop._core.engine cimport Engine
 from uringloop._core.idler cimport Idler
 from uringloop._core.inbox cimport Inbox
-from uringloop._core.kernel cimport ur_load_ulong, int64_t
+from uringloop._core.kernel cimport int64_t, ur_coarse_ns, ur_load_ulong
 from uringloop._core.ready cimport ReadyQueue, Runnable
 from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
@@ -31,6 +31,8 @@ cdef class Loop:
     cdef int watching                     # what it is to be told, 0: nothing; written by any thread
     cdef readonly long turns
     cdef long asked                       # the last turn that entered the kernel
+    cdef long marked                      # the last turn of which something is known that came early in it
+    cdef int64_t marked_ns                # ... and when that was, by the kernel's coarse clock
     cdef readonly long callbacks          # runnables run
     cdef long file_turn                   # the turn that `file_share` is of
     cdef int file_share                   # what files may still do in it without letting others run
@@ -43,6 +45,7 @@ cdef class Loop:
     cdef int run_batch_watched(self) except -1
     cdef int run_debugged(self, Runnable node) except -1
     cdef int run_endings(self) except -1
+    cdef int end_run(self) except -1
     cdef int check(self) except -1
     cdef int drain(self) except -1
     cdef void keep(self, bint kept) noexcept
@@ -50,6 +53,23 @@ cdef class Loop:
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil
+
+
+cdef enum:
+    LONG_NS = 20_000_000
+
+
+cdef inline bint sends_at_once(Loop loop) noexcept:
+    """Does no turn end soon that would carry what is written now? No thread runs the loop, or the callbacks of this
+    turn have taken long."""
+    cdef int64_t now
+    if ur_load_ulong(&loop.runner) == 0:
+        return True
+    now = ur_coarse_ns()
+    if loop.marked == loop.turns:
+        return now - loop.marked_ns > LONG_NS
+    loop.marked, loop.marked_ns = loop.turns, now
+    return False
 
 
 cdef inline bint runs_here(Loop loop) noexcept:

@@ -18,14 +18,18 @@ from uringloop._core.engine cimport Engine
 from uringloop._core.handle cimport Handle, make_handle, trim_free_handles
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
-    INT64_MAX, UR_FREE_THREADED, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong, ur_now_ns,
-    ur_store_flag, ur_store_int, ur_store_ulong,
+    INT64_MAX, UR_FREE_THREADED, ur_coarse_ns, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong,
+    ur_now_ns, ur_store_flag, ur_store_int, ur_store_ulong,
 )
 from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
 from uringloop._core.watch cimport Watch
+
+
+cdef enum:
+    ENDING_ROUNDS = 8  # TLS over TLS needs one for each of them
 
 
 cdef class Loop:
@@ -55,14 +59,31 @@ cdef class Loop:
                 self.turn()
                 if self._stopping:
                     break
-            # What was submitted last (a cancelled poll, say, which keeps its file open) takes effect now,
-            # not when the loop next runs.
-            self.engine.collected_early = self.engine.has_ring
-            if self.engine.has_work():
-                self.engine.poll()
         finally:
-            self.engine.leave()
-            ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
+            try:
+                self.end_run()
+            finally:
+                self.engine.leave()
+                ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
+
+    cdef int end_run(self) except -1:
+        """What was submitted last (a cancelled poll, say, which keeps its file open; what a callback wrote that raised
+        SystemExit) takes effect now, not when the loop next runs."""
+        cdef int rounds = 0
+        cdef PyObject *node
+        self._stopping = True  # also where an exception ends the run
+        while self.endings.head is not NULL and rounds < ENDING_ROUNDS:
+            rounds += 1
+            self.run_endings()
+        if not self.engine.forked and self.engine.has_work():
+            self.engine.collected_early = True  # the program may read what is there before the next run
+            self.engine.poll()
+            self.engine.reap()
+            node = self.ready.head
+            while node is not NULL:
+                (<Runnable> node).run_ended()
+                node = (<Runnable> node).next
+        return 0
 
     def _run_once(self):
         self.engine.attach()
@@ -98,6 +119,7 @@ cdef class Loop:
         """Enter the kernel without waiting: submit, and learn what completed."""
         self.asked = self.turns
         self.engine.poll()
+        self.marked, self.marked_ns = self.turns, ur_coarse_ns()
         return self.engine.reap()
 
     cdef int rest(self, int64_t deadline) except -1:
@@ -126,6 +148,7 @@ cdef class Loop:
             self.inbox.woke_up()
             if ur_load_int(&self.watching):
                 self.watch.wakes()
+        self.marked, self.marked_ns = self.turns, ur_coarse_ns()
         self.spinner.awake(since, ur_load_flag(&self.inbox.filled))
         return self.engine.reap()
 

@@ -10,6 +10,7 @@ cdef class Runnable:
     cdef int run(self, object loop) except -1
     cdef object culprit(self)
     cdef void dropped(self) noexcept
+    cdef void run_ended(self) noexcept
 
 
 cdef class ReadyQueue:

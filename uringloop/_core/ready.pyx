@@ -20,6 +20,9 @@ cdef class Runnable:
     cdef void dropped(self) noexcept:
         """Its queue was thrown away, for its loop is closing: it will not run."""
 
+    cdef void run_ended(self) noexcept:
+        """The loop stops running, and this is still ready: do what must not wait until the loop runs again."""
+
 
 cdef class ReadyQueue:
     def __len__(self):

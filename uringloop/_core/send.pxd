@@ -33,6 +33,7 @@ cdef class SendOp(Op):
     cdef int try_now(self) noexcept
     cdef bint gathers(self, Py_ssize_t high) noexcept
     cdef int start(self) except -1
+    cdef int failure(self) noexcept
     cdef void drop(self) noexcept
     cdef int _pieces(self) noexcept
     cdef void _sent(self, Py_ssize_t count) noexcept

@@ -7,6 +7,7 @@
 # costs neither a system call nor a completion of its own, and does not end the sleep it was submitted with. Where
 # something waits for the end of the send (a paused writer, closing) it is not quiet: nobody would tell.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -20,6 +21,9 @@ from uringloop._core.op cimport NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.probe cimport offer, sizes
 from uringloop._core.ready cimport ready_push
 from uringloop._core.transport cimport Transport
+
+cdef extern from "Python.h":
+    int PyList_SetSlice(object list, Py_ssize_t low, Py_ssize_t high, PyObject *items) except -1  # NULL: delete
 
 cdef enum:
     JOIN_BELOW = 65536  # copying this much costs less than a message of many pieces
@@ -43,7 +47,6 @@ cdef class SendOp(Op):
 
     cdef int append(self, bytes data) except -1:
         """Queue it; `start` or `try_now` follows."""
-        self.size += PyBytes_GET_SIZE(data)
         if self.head is None:
             self.head = data
             self.offset = 0
@@ -51,6 +54,7 @@ cdef class SendOp(Op):
             self.rest = [data]
         else:
             self.rest.append(data)
+        self.size += PyBytes_GET_SIZE(data)  # not before it is there, which needs memory
         return 0
 
     cdef int start(self) except -1:
@@ -62,7 +66,7 @@ cdef class SendOp(Op):
     cdef int try_now(self) noexcept:
         """Send as much as the socket takes at once, unless a send is in the kernel: 0, or -errno."""
         cdef ssize_t count
-        while self.size and self.state != OP_IN_KERNEL and not self.has_result:
+        while self.size and (self.state == OP_IDLE or self.state == OP_QUEUED) and not self.has_result:
             count = self._send(self._pieces())
             if count == -EINTR:
                 continue
@@ -157,8 +161,10 @@ cdef class SendOp(Op):
         if self.rest is not None:
             if taken == len(self.rest):
                 self.rest = None
-            elif taken:
-                del self.rest[:taken]
+            else:
+                while taken > 0:  # to delete more at a time needs memory
+                    PyList_SetSlice(self.rest, 0, min(taken, 8), NULL)
+                    taken -= 8
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         cdef uint32_t flags = MSG_NOSIGNAL
@@ -204,10 +210,29 @@ cdef class SendOp(Op):
         self._sent(self.handed)
         return self.transport is not None and self.transport.awaits_send()
 
+    cdef int failure(self) noexcept:
+        """The error that the kernel has told of, and `run` has not told yet; 0 for none."""
+        if not self.has_result or self.result >= 0 or self.result in (-EAGAIN, -EINTR, -ECANCELED):
+            return 0
+        return -self.result
+
+    cdef void run_ended(self) noexcept:
+        """Behind a short send the rest follows, as far as the socket takes it."""
+        if self.has_result and self.failure() == 0:
+            self.has_result = False
+            if self.result > 0:
+                self._sent(self.result)
+        if self.transport is not None and not self.transport.lost and not self.engine.forked:
+            self.try_now()
+
     cdef void dropped(self) noexcept:
-        """The loop is closing: `run` will not close the descriptor of a connection that is over."""
+        """The loop is closing. What the socket takes without waiting leaves now, as asyncio's loop has sent it by now;
+        and `run` will not close the descriptor of a connection that is over."""
         cdef Transport transport = self.transport  # a reference of our own: it lets go of us, and we of it
-        if transport is not None and transport.told:
+        if transport is None:
+            return
+        self.run_ended()
+        if transport.told:
             transport.release()
 
     cdef int run(self, object loop) except -1:

@@ -1,7 +1,7 @@
 # StreamTransport: TCP and Unix stream connections, asyncio's Transport interface. Owns one RecvOp and, once
 # something is written, one SendOp; hands what arrives to a Protocol or a BufferedProtocol, and decides when
 # queued writes, half-closing and closing are done.
-from asyncio import base_events, constants, protocols
+from asyncio import base_events, constants, format_helpers, protocols
 from asyncio.log import logger
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -11,8 +11,8 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
 from uringloop._core.engine cimport SCRATCH_SIZE
-from uringloop._core.kernel cimport EAGAIN, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
-from uringloop._core.loop cimport Loop
+from uringloop._core.kernel cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
+from uringloop._core.loop cimport Loop, runs_here, sends_at_once
 from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
@@ -323,17 +323,18 @@ cdef class StreamTransport(Transport):
         if self.send is None:
             self.send = SendOp(self)
         self.send.append(data)
-        if self.send.size > self.high and not self.send.gathers(self.high):
+        if self.send.size > self.high and not self.send.gathers(self.high) or sends_at_once(self._loop):
             return self.push()
         return self.send.start()
 
     cdef int push(self) except -1:
-        """More is queued than should be: try the socket now, and pause the writer if that does not help. So
-        drain() right after a large write waits, as it does on asyncio's own loop."""
+        """More is queued than should be, or for longer: try the socket now, and pause the writer if that does not help.
+        So drain() right after a large write waits, as it does on asyncio's own loop."""
+        cdef bint much = self.send.size > self.high
         cdef int error = self.send.try_now()
         if error < 0:
             return self.io_failed(-error, _FATAL_WRITE)
-        self.send.flows |= self.send.size == 0
+        self.send.flows |= much and self.send.size == 0
         self.send.start()  # before the protocol is told, which may raise what leaves the loop
         return self.pause_writer() if self.send.size > self.high else 0
 

@@ -13,7 +13,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
 from uringloop._core.engine cimport SCRATCH_SIZE
-from uringloop._core.loop cimport Loop
+from uringloop._core.loop cimport Loop, sends_at_once
 from uringloop._core.ready cimport ready_push
 from uringloop._core.sink cimport Sink
 from uringloop._core.stream cimport StreamTransport
@@ -334,7 +334,7 @@ cdef class TlsConnection(Sink):
         self.backlog.append(data)
         if self.state != TLS_OPEN:
             return 0
-        if self.backlog.size >= ENCRYPT_FROM or self.backlog.size >= self.high:
+        if self.backlog.size >= ENCRYPT_FROM or self.backlog.size >= self.high or sends_at_once(self.loop):
             self.flush()
         elif not self.queued and not self.delivering:
             ready_push(self.loop.endings, self)
