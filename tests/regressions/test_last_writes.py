@@ -300,6 +300,45 @@ def test_a_datagram_sent_before_an_exit_or_between_two_runs_arrives(loop: Any) -
 
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
+def test_a_write_after_close_is_dropped(loop: Any, kind: str) -> None:
+    connection = Connection(loop, kind)
+
+    async def main() -> None:
+        connection.transport.write(b"first")
+        connection.transport.close()
+        connection.transport.write(b"second")
+        if kind != "tls":
+            assert connection.transport.get_write_buffer_size() == 0
+        await asyncio.sleep(0.01)
+
+    loop.run_until_complete(main())
+    assert connection.arrived(100) == b"first"
+    assert connection.arrived(100) == b""
+    connection.leave()
+
+
+@pytest.mark.contract
+def test_a_write_after_close_follows_a_backlog(loop: Any) -> None:
+    """asyncio's loop drops what is written after close() only where nothing was left to send."""
+    connection = Connection(loop, "unix")
+    data = bytes(3 << 20)
+
+    async def main() -> int:
+        connection.transport.write(data)
+        connection.transport.close()
+        connection.transport.write(b"second")
+        connection.sock.setblocking(False)
+        size = 0
+        while part := await loop.sock_recv(connection.sock, 1 << 20):
+            size += len(part)
+        return size
+
+    assert loop.run_until_complete(main()) == len(data) + len(b"second")
+    connection.leave()
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
 def test_what_a_long_callback_writes_leaves_while_it_works(loop: Any, kind: str) -> None:
     connection = Connection(loop, kind)
 

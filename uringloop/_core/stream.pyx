@@ -351,6 +351,14 @@ cdef class StreamTransport(Transport):
     def _shut_down(self):
         self.make_socket().shutdown(SHUT_WR)
 
+    cdef int send_written(self) except -1:
+        """asyncio's loop has sent it by now. So a write() after close() is dropped here where it is dropped there."""
+        cdef int error
+        if self.send is None or self.send.blocked:
+            return 0
+        error = self.send.try_now()
+        return self.io_failed(-error, _FATAL_WRITE) if error < 0 else 0
+
     cdef Py_ssize_t unsent(self) noexcept:
         return 0 if self.send is None else self.send.size
 

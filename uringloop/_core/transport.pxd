@@ -35,6 +35,7 @@ cdef class Transport:
     cdef bint wants_data(self) noexcept
     cdef bint awaits_send(self) noexcept
     cdef int sent(self) except -1
+    cdef int send_written(self) except -1
     cdef Py_ssize_t unsent(self) noexcept
     cdef void drop_unsent(self) noexcept
     cdef int stop_receiving(self) except -1

@@ -292,6 +292,8 @@ cdef class Transport:
         if marks != (self.low, self.high) or self._marks is not None:
             (<object> self)._marks = marks  # numbers of another kind, shown as they were given
         if self.unsent() > self.high:
+            self.send_written()  # what is left of it is a backlog
+        if self.unsent() > self.high:
             self.pause_writer()
 
     @property
@@ -338,6 +340,7 @@ cdef class Transport:
             return
         self.closing = True
         self.stop_receiving()
+        self.send_written()
         if self.unsent() == 0 and not self.lost:
             self.lost += 1
             self._soon(None)
@@ -453,6 +456,10 @@ cdef class Transport:
         return False
 
     cdef int sent(self) except -1:
+        return 0
+
+    cdef int send_written(self) except -1:
+        """Give the socket what was written by now, as far as it takes it."""
         return 0
 
     cdef Py_ssize_t unsent(self) noexcept:
