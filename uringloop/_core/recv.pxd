@@ -29,6 +29,7 @@ cdef class RecvOp(Op):
 
     cdef int _usual(self) except -1
     cdef int start(self) except -1
+    cdef int failure(self) noexcept
     cdef int stop(self) except -1
     cdef int resume(self) except -1
     cdef void drop(self) noexcept

@@ -59,6 +59,12 @@ cdef class RecvOp(Op):
             self.engine.submit(self)
         return 0
 
+    cdef int failure(self) noexcept:
+        """The error that the kernel has told of, and `run` has not told yet; 0 for none."""
+        if not self.ended or self.end_result >= 0 or self.end_result in (-EAGAIN, -EINTR, -ECANCELED, -EINVAL, -ENOBUFS):
+            return 0
+        return -self.end_result
+
     cdef int stop(self) except -1:
         """Ask the kernel to stop; what has arrived by then is kept."""
         if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:

@@ -21,6 +21,8 @@ cdef class StreamTransport(Transport):
     cdef int start_reading(self) except -1
     cdef int write_bytes(self, bytes data) except -1
     cdef int push(self) except -1
+    cdef int send_failure(self) except -1
+    cdef int receive_failure(self) except -1
     cdef int refuse_write(self, str name) except -1
     cdef int _feed_whole(self, bytes data) except -1
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1

@@ -263,6 +263,9 @@ cdef class StreamTransport(Transport):
         return 0
 
     cdef int eof_arrived(self) except -1:
+        cdef int failure = self.send_failure()
+        if failure and failure != EPIPE:
+            return self.io_failed(failure, _FATAL_WRITE)
         if self._loop._debug:
             logger.debug("%r received EOF", self)
         self.ended = True
@@ -408,7 +411,26 @@ cdef class StreamTransport(Transport):
 
     # The end
 
+    # The kernel tells of a reset once, to the send or to the receive that asks first. The other learns only that the
+    # connection has ended: EPIPE, or the end of the stream. So each looks for what the other was told.
+
+    cdef int send_failure(self) except -1:
+        if self.send is None:
+            return 0
+        if self.send.state == OP_IN_KERNEL and runs_here(self._loop):
+            self.engine.reap()
+        return self.send.failure()
+
+    cdef int receive_failure(self) except -1:
+        if self.recv is None:
+            return 0
+        if self.recv.state == OP_IN_KERNEL and runs_here(self._loop):
+            self.engine.reap()
+        return self.recv.failure()
+
     cdef int io_failed(self, int error, str message) except -1:
+        if error == EPIPE:
+            error = self.receive_failure() or EPIPE
         Transport.io_failed(self, error, message)
         if self.empty_waiter is not None and not self.empty_waiter.done():
             self.empty_waiter.set_exception(OSError(error, message))
