@@ -46,8 +46,8 @@ def test_what_is_written_arrives_in_order(run: Any, family: str) -> None:
     run(main())
 
 
-def test_any_buffer_may_be_written(run: Any) -> None:
-    """More than asyncio takes: what is not contiguous, and arrays."""
+def test_memoryviews_of_any_layout_may_be_written(run: Any) -> None:
+    """More than asyncio takes: what is not contiguous."""
 
     async def main() -> None:
         protocol, peer = await connect()
@@ -55,10 +55,9 @@ def test_any_buffer_may_be_written(run: Any) -> None:
             numbers = array.array("i", [1, 2, 3])
             protocol.transport.write(memoryview(bytes(range(10)))[::2])
             protocol.transport.write(memoryview(numbers))
-            protocol.transport.write(numbers)
             protocol.transport.writelines([numbers, memoryview(b"abcdef")[::-1], bytearray(b"x")])
             protocol.transport.close()
-            expected = bytes(range(0, 10, 2)) + 3 * numbers.tobytes() + b"fedcbax"
+            expected = bytes(range(0, 10, 2)) + 2 * numbers.tobytes() + b"fedcbax"
             assert await receive(peer, 1000) == expected
             await protocol.lost
 
@@ -66,7 +65,7 @@ def test_any_buffer_may_be_written(run: Any) -> None:
 
 
 @pytest.mark.contract
-@pytest.mark.parametrize("wrong", ["text", object(), 5, [b"x"]])
+@pytest.mark.parametrize("wrong", ["text", object(), 5, [b"x"], array.array("i", [1])])
 def test_what_is_no_buffer_is_refused(run: Any, wrong: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()

@@ -9,7 +9,7 @@
 # In which turn what runs is asyncio's: connection_made comes one turn after the factory, and one turn after that the
 # connection is set up.
 import contextvars
-from asyncio import exceptions, tasks
+from asyncio import exceptions, format_helpers, tasks
 
 from uringloop._core.kernel cimport c_close, ur_load_flag
 from uringloop._core.loop cimport Loop
@@ -53,9 +53,16 @@ cdef class Accepted(Runnable):
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
-            transport._report(error, "Exception in callback protocol.connection_made()")
+            if transport._protocol is None:
+                transport._report(error, "Error on transport creation for incoming connection")
+                transport.force_close(None)  # no protocol will read it, nor close it
+            else:
+                method = getattr(transport._protocol, "connection_made", transport._protocol)
+                described = format_helpers._format_callback_source(method, (transport,))
+                transport._report(error, f"Exception in callback {described}")
         finally:  # also for when the loop runs again
-            transport.start_reading()
+            if not transport.closing:
+                transport.start_reading()
             if self.cancelled:
                 self.end()
             else:

@@ -272,12 +272,10 @@ cdef class DatagramTransport(Transport):
             if addr is not None and addr != self._address:
                 raise ValueError(f"Invalid address: must be None or {self._address}")
             addr = self._address
-            if self.lost:
-                if self.lost >= LOG_THRESHOLD:
-                    logger.warning("socket.send() raised exception.")
-                self.lost += 1
-                return
-        if self.fd < 0 or self.told:
+        if self.told or self.lost and self._address is not None:
+            if self.lost >= LOG_THRESHOLD:
+                logger.warning("socket.send() raised exception.")
+            self.lost += 1
             return
         before, self.by_program = self.by_program, True
         try:

@@ -282,11 +282,26 @@ cdef class SockSendAll(SockOp):
         if self.has_view:
             self.has_view = False
             PyBuffer_Release(&self.view)
+        self.data = None  # which may be a view, too
         return 0
 
     cdef int stop(self) except -1:
         self._release()
         return SockOp.stop(self)
+
+    cdef object first(self):
+        try:
+            return SockOp.first(self)
+        except BaseException:
+            self._release()  # the traceback may keep us
+            raise
+
+    cdef object again(self):
+        try:
+            return SockOp.again(self)
+        except BaseException:
+            self._release()
+            raise
 
     cdef object act(self):
         cdef ssize_t count

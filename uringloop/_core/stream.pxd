@@ -5,6 +5,9 @@ from uringloop._core.sink cimport Sink
 from uringloop._core.transport cimport Transport
 
 
+cdef bytes joined(object list_of_data)
+
+
 cdef class StreamTransport(Transport):
     # The loop's thread only.
     cdef RecvOp recv

@@ -1,7 +1,7 @@
 # StreamTransport: TCP and Unix stream connections, asyncio's Transport interface. Owns one RecvOp and, once
 # something is written, one SendOp; hands what arrives to a Protocol or a BufferedProtocol, and decides when
 # queued writes, half-closing and closing are done.
-from asyncio import base_events, constants, format_helpers, protocols
+from asyncio import base_events, constants, protocols
 from asyncio.log import logger
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -43,11 +43,27 @@ cdef object _FATAL_WRITE = "Fatal write error on socket transport"
 
 
 cdef bytes _copied(object data):
-    """The bytes of any buffer, as they are now; it need not be contiguous."""
+    """The bytes of what asyncio takes, as they are now; a memoryview need not be contiguous."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
+    return bytes(data)
+
+
+cdef bytes joined(object list_of_data):
+    """The bytes of all of it, or the error that bytes.join() has for it."""
+    if not isinstance(list_of_data, (list, tuple)):
+        try:
+            list_of_data = list(list_of_data)
+        except TypeError:
+            pass  # join() says it
     try:
-        return bytes(memoryview(data))
-    except TypeError:
-        raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}") from None
+        return b"".join(list_of_data)
+    except (TypeError, BufferError):
+        try:
+            return b"".join([bytes(memoryview(part)) for part in list_of_data])  # one was not contiguous
+        except TypeError:
+            pass
+        raise
 
 
 cdef class StreamTransport(Transport):
@@ -103,6 +119,7 @@ cdef class StreamTransport(Transport):
         if self.closing or not self._paused:
             return
         self._paused = False
+        self._loop.check()
         if self.recv is not None and not self.ended:
             self.recv.resume()
         if self._loop._debug:
@@ -304,11 +321,7 @@ cdef class StreamTransport(Transport):
     def writelines(self, list_of_data):
         if self._eof or self.empty_waiter is not None:
             self.refuse_write("writelines")
-        parts = list(list_of_data)
-        try:
-            data = b"".join(parts)
-        except (TypeError, BufferError):
-            data = b"".join([_copied(part) for part in parts])  # one is not contiguous, or no buffer at all
+        data = joined(list_of_data)
         if data:
             self.write_bytes(data)
 

@@ -7,6 +7,7 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 
 from uringloop._core.counters cimport COUNT_TRANSPORT, count_freed, count_made
 from uringloop._core.kernel cimport URINGLOOP_DEBUG
+from uringloop._core.stream cimport joined
 from uringloop._core.tls cimport TlsConnection
 from uringloop._core.transport import StreamInterface
 
@@ -16,11 +17,10 @@ class SSLStreamInterface(StreamInterface):
 
 
 cdef bytes _copied(object data):
-    """The bytes of any buffer, as they are now; it need not be contiguous."""
-    try:
-        return bytes(memoryview(data))
-    except TypeError:
-        raise TypeError(f"data: expecting a bytes-like instance, got {type(data).__name__}") from None
+    """The bytes of what asyncio takes, as they are now; a memoryview need not be contiguous."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"data: expecting a bytes-like instance, got {type(data).__name__}")
+    return bytes(data)
 
 
 cdef class TlsTransport:
@@ -110,11 +110,7 @@ cdef class TlsTransport:
             self.connection.write(<bytes> data)
 
     def writelines(self, list_of_data):
-        parts = list(list_of_data)
-        try:
-            data = b"".join(parts)
-        except (TypeError, BufferError):
-            data = b"".join([_copied(part) for part in parts])  # one is not contiguous, or no buffer at all
+        data = joined(list_of_data)
         if PyBytes_GET_SIZE(data):
             self.connection.write(<bytes> data)
 

@@ -387,6 +387,7 @@ cdef class Transport:
 
     def _soon(self, error):
         """Tell the protocol in the next turn, never from inside one of its own calls."""
+        self._loop.check()
         cdef Handle handle = make_handle(self._call_connection_lost, (error,), self.cvars)
         ready_push(self._loop.ready, handle)
 
