@@ -30,6 +30,7 @@ cdef class Handle(Runnable):
     cdef int set_arguments(self, tuple args) except -1
     cdef int note(self, object loop, object traceback, object shown) except -1
     cdef void let_go(self) noexcept
+    cdef void leave(self) noexcept
     cdef void forget_loop(self) noexcept
 
 

@@ -149,6 +149,9 @@ cdef class Handle(Runnable):
         if self.notes is not NULL:
             self.forget_loop()
 
+    cdef void leave(self) noexcept:
+        """It was cancelled: tell what it is scheduled in."""
+
     cdef void forget_loop(self) noexcept:
         # A report of what the handle raised has the handle, and the loop's exception handler may have kept the report.
         _, traceback, shown = <tuple> self.notes
@@ -202,8 +205,9 @@ cdef class Handle(Runnable):
         with cython.critical_section(self):
             if not self._cancelled:
                 self._cancelled = True
+                self.leave()
                 if not self.running:
-                    self.let_go()
+                    self.let_go()  # last: what dies with the callback may come back here, or end the loop
 
     def _keep_shown(self):
         """In debug mode its repr shows what it would have called."""
@@ -286,17 +290,15 @@ cdef object _describe(Handle handle, object loop):
 
 cdef class TimerKeeper:
     cdef void note_cancelled(self, TimerHandle handle) noexcept:
-        """The handle, scheduled here, was cancelled and emptied."""
+        """The handle, scheduled here, was cancelled."""
 
 
 cdef class TimerHandle(Handle):
     """What call_later and call_at return; asyncio.TimerHandle's interface."""
 
-    def cancel(self):
-        if not self._cancelled:
-            Handle.cancel(self)
-            if self.keeper is not NULL:
-                (<TimerKeeper> self.keeper).note_cancelled(self)
+    cdef void leave(self) noexcept:
+        if self.keeper is not NULL:
+            (<TimerKeeper> self.keeper).note_cancelled(self)
 
     @property
     def __class__(self):
