@@ -84,3 +84,43 @@ def test_a_timer_cancelled_by_what_dies_with_it(loop: Any) -> None:
     handles[0].cancel()
     gc.collect()
     assert cancelled == [True]
+
+
+# Datagrams
+
+
+@pytest.mark.engines("uring")
+def test_an_endpoint_is_freed_by_its_poll_while_the_loop_closes(engine: str, program: Program) -> None:
+    """Its polls are armed by another thread than ends them, so that connection_lost comes before they are cancelled."""
+    program(
+        """
+import asyncio, threading, uringloop
+
+def once(turns):
+    loop = uringloop.new_event_loop()
+
+    async def make():
+        made = [loop.create_datagram_endpoint(asyncio.DatagramProtocol, ("127.0.0.1", 0)) for _ in range(5)]
+        made = [(await each)[0] for each in made]
+        await asyncio.sleep(0.001)
+        return made
+
+    async def end(endpoints):
+        while endpoints:
+            endpoints.pop().abort()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    endpoints = loop.run_until_complete(make())
+    thread = threading.Thread(target=lambda: loop.run_until_complete(end(endpoints)))
+    thread.start()
+    sum(range(20000))  # this thread, which armed the polls, is at work in user space
+    thread.join()
+    loop.close()
+
+for number in range(100):
+    once(number % 4)
+""",
+        PYTHONMALLOC="debug",
+        URINGLOOP_DISABLE="single_issuer",
+    )

@@ -78,8 +78,9 @@ cdef class DatagramPoll(Op):
 
     cdef void dropped(self) noexcept:
         """The loop is closing: `run` will not close the descriptor of an endpoint that is over."""
-        if self.transport is not None and self.transport.told:
-            self.transport.release()
+        cdef DatagramTransport transport = self.transport  # a reference of our own, as in `run`: it lets go of us
+        if transport is not None and transport.told:
+            transport.release()
 
     cdef object whose(self):
         return self.transport
