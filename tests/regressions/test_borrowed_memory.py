@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import ssl
 import subprocess
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+
+from tests.tls.peers import client_context, server_context
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -124,3 +128,63 @@ for number in range(100):
         PYTHONMALLOC="debug",
         URINGLOOP_DISABLE="single_issuer",
     )
+
+
+# TLS
+
+
+class Tracing(ssl.SSLObject):
+    """Keeps what it is given, as a tracer does."""
+
+    written: ClassVar[list[memoryview]]
+    read_into: ClassVar[list[memoryview]]
+
+    def write(self, data: Any) -> int:
+        self.written.append(memoryview(data))
+        return super().write(data)
+
+    def read(self, length: int = 1024, buffer: Any = None) -> Any:
+        if buffer is not None:
+            self.read_into.append(memoryview(buffer))
+        return super().read(length, buffer) if buffer is not None else super().read(length)
+
+
+@pytest.mark.contract
+def test_an_ssl_object_of_the_programs_own_may_keep_what_it_is_given(
+    loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tracing, "written", [], raising=False)
+    monkeypatch.setattr(Tracing, "read_into", [], raising=False)
+    sent = b"".join(bytes([number]) * 3000 for number in range(50))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 20):
+            writer.write(data)
+        writer.close()
+
+    async def main() -> None:
+        contexts = server_context(), client_context()
+        for context in contexts:
+            context.sslobject_class = Tracing
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=contexts[0])
+        host, port = server.sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(
+            host, port, ssl=contexts[1], server_hostname="localhost"
+        )
+        for number in range(50):
+            writer.write(sent[number * 3000 :][:3000])
+            await writer.drain()
+        assert await reader.readexactly(len(sent)) == sent
+        writer.close()
+        await writer.wait_closed()
+        server.close()
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))
+    junk = [bytes([255]) * size for size in range(2000, 4000)]
+    written = b"".join(bytes(view) for view in Tracing.written)
+    del junk
+    assert written == sent * 2
+    for view in Tracing.read_into:
+        view[:] = bytes(len(view))  # into memory that is somebody's
+    Tracing.written.clear()
+    Tracing.read_into.clear()

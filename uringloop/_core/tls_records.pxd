@@ -12,6 +12,7 @@ cdef class Records:
     # The loop's thread only.
     cdef readonly object tls        # the ssl.SSLObject
     cdef object data                # what reads and writes: the object inside of it where the outer adds nothing
+    cdef bint lends                 # ... and may be lent memory: it is OpenSSL's own, which keeps none
     cdef Window window
     cdef readonly object incoming   # the two ssl.MemoryBIOs
     cdef readonly object outgoing
@@ -23,6 +24,7 @@ cdef class Records:
     cdef int feed(self, const char *data, Py_ssize_t length) except -1
     cdef Py_ssize_t waiting(self) except -1
     cdef Py_ssize_t read_into(self, char *room, Py_ssize_t size) except -1
+    cdef Py_ssize_t read_copy(self, char *room, Py_ssize_t size) except -1
     cdef bytes read_one(self)
     cdef bytes read_all(self)
     cdef int look(self, Py_ssize_t count, Py_ssize_t size) except -1

@@ -6,10 +6,16 @@
 # So it is asked for only where ciphertext has arrived since, or is left: `dry` says that neither is so.
 from asyncio import sslproto
 
+try:
+    import _ssl
+except ImportError:  # a Python without it
+    pass
+
 from cpython.buffer cimport PyBuffer_FillInfo
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
+from libc.string cimport memcpy
 
 cdef extern from "Python.h":
     object PyObject_VectorcallMethod(object name, PyObject **args, size_t nargsf, PyObject *kwnames)
@@ -30,6 +36,8 @@ cdef enum:
 
 cdef object ssl = sslproto.ssl  # None in a Python without it
 cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
+# Compiled, it lets go of a buffer before it returns. Anything else may keep what it is given, as a tracer does.
+cdef object _Inner = _ssl._SSLSocket if ssl is not None else None
 cdef object _ZeroReturn = ssl.SSLZeroReturnError if ssl is not None else ()
 # While these are SSLObject's own, they only pass on to the object inside.
 cdef tuple _PLAIN = tuple(ssl.SSLObject.__dict__[name] for name in ("read", "write", "pending")) if ssl is not None else ()
@@ -51,7 +59,7 @@ cdef object _inside(object tls):
     if tuple([getattr(kind, name, None) for name in ("read", "write", "pending")]) != _PLAIN:
         return tls
     inner = getattr(tls, "_sslobj", None)
-    return tls if inner is None else inner
+    return inner if type(inner) is _Inner else tls
 
 
 cdef class Window:
@@ -77,6 +85,7 @@ cdef class Records:
             self.incoming, self.outgoing, server_side=server_side, server_hostname=server_hostname
         )
         self.data = _inside(self.tls)
+        self.lends = type(self.data) is _Inner
         self.dry = True
         self.window = Window()
 
@@ -103,13 +112,24 @@ cdef class Records:
             raise error
         size = min(size, <Py_ssize_t> MOST)
         try:
-            count = call(self.data, "read", size, self.window.onto(room, size))
+            if self.lends:
+                count = call(self.data, "read", size, self.window.onto(room, size))
+            else:
+                count = self.read_copy(room, size)
         except _NOT_NOW:
             self.dry = True
             self.fed = min(self.fed, <Py_ssize_t> RECORD)  # what has arrived of a record is inside
             return 0
         self.look(count, size)
         return count
+
+    cdef Py_ssize_t read_copy(self, char *room, Py_ssize_t size) except -1:
+        """The same from an object that may keep what it is given."""
+        cdef bytes data = call(self.data, "read", size, None) or b""
+        if PyBytes_GET_SIZE(data) > size:
+            raise ValueError(f"read({size}) of {self.data!r} returned {PyBytes_GET_SIZE(data)} bytes")
+        memcpy(room, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+        return PyBytes_GET_SIZE(data)
 
     cdef int look(self, Py_ssize_t count, Py_ssize_t size) except -1:
         """What a read of up to `size` bytes has left, that gave `count`."""
@@ -127,7 +147,7 @@ cdef class Records:
         cdef Py_ssize_t size = self.fed
         cdef bytes data
         try:
-            data = call(self.data, "read", size, None)
+            data = call(self.data, "read", size, None) or b""
         except _NOT_NOW:
             self.dry = True
             return b""
@@ -178,10 +198,14 @@ cdef class Records:
     cdef Py_ssize_t write(self, const char *data, Py_ssize_t size) except -1:
         """Encrypt: how much of it; 0 while the session has to hear from the peer first, and then has to be asked the
         same again."""
+        cdef Py_ssize_t count
         try:
-            return call(self.data, "write", self.window.over(data, size), None)
+            if self.lends:
+                return call(self.data, "write", self.window.over(data, size), None)
+            count = call(self.data, "write", PyBytes_FromStringAndSize(data, size), None)
         except _NOT_NOW:
             return 0
+        return max(0, min(count, size))
 
     cdef int close(self) except -1:
         """Let go of the session; what it had is gone."""
