@@ -6,11 +6,13 @@ import asyncio
 import gc
 import ssl
 import subprocess
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
 
+from tests.streams import pair
 from tests.tls.peers import client_context, server_context
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
@@ -188,3 +190,100 @@ def test_an_ssl_object_of_the_programs_own_may_keep_what_it_is_given(
         view[:] = bytes(len(view))  # into memory that is somebody's
     Tracing.written.clear()
     Tracing.read_into.clear()
+
+
+# Streams
+
+
+async def stream(loop: Any, reader: asyncio.StreamReader) -> tuple[Any, Any, Any]:
+    """Its transport, its protocol, and the socket at the other end."""
+    near, far = pair()
+    transport, protocol = await loop.create_connection(
+        lambda: asyncio.StreamReaderProtocol(reader), sock=near
+    )
+    return transport, protocol, far
+
+
+class Kept(bytearray):
+    """A program's own buffer, which sees what is put into it."""
+
+    extended = 0
+
+    def extend(self, data: Any) -> None:
+        self.extended += len(data)
+        super().extend(data)
+
+
+@pytest.mark.contract
+def test_a_stream_reader_whose_buffer_the_program_has_replaced(loop: Any) -> None:
+    async def main() -> None:
+        reader = asyncio.StreamReader()
+        transport, _, peer = await stream(loop, reader)
+        peer.sendall(b"one ")
+        while not reader._buffer:  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+        own = Kept(reader._buffer)  # type: ignore[attr-defined]
+        reader._buffer = own  # type: ignore[attr-defined]
+        peer.sendall(b"two three")
+        while own.extended < 9:
+            await asyncio.sleep(0)
+        assert await reader.readexactly(4) == b"one "
+        assert await reader.read(4) == b"two "
+        assert await reader.read(100) == b"three"
+        waiting = asyncio.ensure_future(reader.readexactly(4))
+        await asyncio.sleep(0)
+        peer.sendall(b"four")
+        assert await waiting == b"four"
+        transport.close()
+        peer.close()
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("kind", [bytes, type(None)])
+def test_a_stream_reader_whose_buffer_is_no_buffer(loop: Any, kind: type) -> None:
+    """The connection ends with the error; nothing is read or written where no buffer is."""
+
+    async def main() -> None:
+        reports: list[dict[str, Any]] = []
+        loop.set_exception_handler(lambda _, context: reports.append(context))
+        reader = asyncio.StreamReader()
+        transport, _, peer = await stream(loop, reader)
+        before = reader._buffer  # type: ignore[attr-defined]
+        reader._buffer = kind()  # type: ignore[attr-defined]
+        peer.sendall(b"data")
+        while not reports:
+            await asyncio.sleep(0)
+        assert isinstance(reports[0]["exception"], AttributeError)
+        reader._buffer = before  # type: ignore[attr-defined]
+        transport.abort()
+        peer.close()
+        await asyncio.sleep(0)
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))
+
+
+class Counting(asyncio.StreamReader):
+    fed = 0
+
+    def feed_data(self, data: bytes) -> None:
+        self.fed += len(data)
+        super().feed_data(data)
+
+
+@pytest.mark.contract
+def test_a_stream_protocol_that_is_given_another_reader(loop: Any) -> None:
+    """As `StreamReaderProtocol._replace_reader` does: its own methods are called."""
+
+    async def main() -> None:
+        reader, other = asyncio.StreamReader(), Counting()
+        transport, protocol, peer = await stream(loop, reader)
+        protocol._stream_reader_wr = weakref.ref(other)
+        peer.sendall(b"data")
+        assert await other.readexactly(4) == b"data"
+        assert other.fed == 4
+        transport.close()
+        peer.close()
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))

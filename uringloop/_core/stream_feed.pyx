@@ -70,9 +70,13 @@ cdef int _feed(object protocol, const char *data, Py_ssize_t length, bytes whole
     stream = referred(reference)
     if stream is None:
         return 0  # nobody will read: asyncio drops it too
+    if type(stream) is not _Reader and not is_adopted(stream):
+        return feed_by_method(stream, data, length, whole)  # the program has put another in its place
     attributes = attributes_of(stream)
     assert not attributes["_eof"], "feed_data after feed_eof"
     buffer = attributes["_buffer"]
+    if type(buffer) is not bytearray:
+        return feed_by_method(stream, data, length, whole)  # of the program's own
     size = PyByteArray_GET_SIZE(buffer)
     waiter = attributes["_waiter"]
     if waiter is not None and is_adopted(stream):
@@ -97,6 +101,11 @@ cdef int _feed(object protocol, const char *data, Py_ssize_t length, bytes whole
             and not attributes["_paused"]):
         attributes["_transport"].pause_reading()
         attributes["_paused"] = True
+    return 0
+
+
+cdef int feed_by_method(object stream, const char *data, Py_ssize_t length, bytes whole) except -1:
+    stream.feed_data(PyBytes_FromStringAndSize(data, length) if whole is None else whole)
     return 0
 
 

@@ -69,7 +69,7 @@ cdef class Reading(Coroutine):
 
     cdef object step(self, dict attributes):
         cdef object buffer = attributes["_buffer"]
-        cdef Py_ssize_t size = PyByteArray_GET_SIZE(buffer)
+        cdef Py_ssize_t size = PyByteArray_GET_SIZE(buffer) if type(buffer) is bytearray else len(buffer)
         if not self.exactly:
             if size or attributes["_eof"] or self.future is not None:
                 return self.take(attributes, buffer, min(size, self.wanted))
@@ -82,12 +82,17 @@ cdef class Reading(Coroutine):
         return self.suspend(attributes)
 
     cdef object take(self, dict attributes, object buffer, Py_ssize_t size):
-        cdef bytes data = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer), size)
-        if size == PyByteArray_GET_SIZE(buffer):
-            if size:
-                PyByteArray_Resize(buffer, 0)
-        else:
+        cdef bytes data
+        if type(buffer) is not bytearray:  # the program has put another in its place
+            data = bytes(buffer[:size])
             PySequence_DelSlice(buffer, 0, size)
+        else:
+            data = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer), size)
+            if size == PyByteArray_GET_SIZE(buffer):
+                if size:
+                    PyByteArray_Resize(buffer, 0)
+            else:
+                PySequence_DelSlice(buffer, 0, size)
         if attributes["_paused"]:
             self.stream._maybe_resume_transport()
         return data
