@@ -14,6 +14,7 @@ import pytest
 
 from tests.streams import pair
 from tests.tls.peers import client_context, server_context
+from uringloop.files import FixedBuffers
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -287,3 +288,39 @@ def test_a_stream_protocol_that_is_given_another_reader(loop: Any) -> None:
         peer.close()
 
     loop.run_until_complete(asyncio.wait_for(main(), 30))
+
+
+# Exceptions
+
+
+def test_refusals_keep_no_frames_of_those_they_were_raised_in(loop: Any) -> None:
+    class Local: ...
+
+    seen: list[weakref.ref[Local]] = []
+
+    def ask(buffers: Any) -> None:
+        local = Local()
+        seen.append(weakref.ref(local))
+        with pytest.raises(RuntimeError, match="the buffers are closed"):
+            buffers.lend_nowait()
+
+    async def wait(buffers: Any) -> BaseException | None:
+        with pytest.raises(RuntimeError, match="the buffers are closed") as caught:
+            await buffers.lend()
+        return caught.value
+
+    async def main() -> None:
+        buffers = FixedBuffers(1, 4096)
+        view = buffers.lend_nowait()
+        waiting = [asyncio.ensure_future(wait(buffers)) for _ in range(3)]
+        await asyncio.sleep(0)
+        buffers.close()
+        errors = await asyncio.gather(*waiting)
+        assert len(set(map(id, errors))) == 3
+        for _ in range(10):
+            ask(buffers)
+        view.release()
+
+    loop.run_until_complete(main())
+    gc.collect()
+    assert [each() for each in seen] == [None] * 10

@@ -56,7 +56,7 @@ cdef class Waitlist:
     cdef long grants                  # waiters chosen
     cdef long cancels                 # waiters that left
     cdef long passes                  # grants that went on to another, for who had them could not resume
-    cdef object refusal               # None, or the exception for who would have to wait
+    cdef object refusal               # None, or the class of the exception for who would have to wait
     cdef object __weakref__
 
     # What a primitive defines:

@@ -22,6 +22,13 @@ cdef enum:
 cdef Py_ssize_t MOST_BYTES = 1 << 30
 
 
+class BuffersClosed(RuntimeError):
+    """A new one each time: an exception keeps the frames it was raised in."""
+
+    def __init__(self):
+        super().__init__("the buffers are closed")
+
+
 cdef class FixedBuffers(Waitlist):
     """`count` buffers of `size` bytes, pinned for the running loop's ring: what is read and written through them need
     not be mapped for each operation anew. Where there is no ring they are memory like any other."""
@@ -121,7 +128,7 @@ cdef class FixedBuffers(Waitlist):
     def close(self):
         """Lend no more. The memory goes once what was lent has come back; who waits for a buffer gets a RuntimeError."""
         cdef FixedMemory memory
-        self.close_line(RuntimeError("the buffers are closed"))
+        self.close_line(BuffersClosed)
         ur_guard_lock(&self.guard)
         memory, self.memory = self.memory, None
         ur_guard_unlock(&self.guard)
