@@ -14,6 +14,7 @@ import _thread
 from asyncio import exceptions
 from asyncio.events import _get_running_loop as _running_loop
 
+from uringloop._core.clearing cimport call_before_clear
 from uringloop._core.delivery cimport deliver_foreign
 from uringloop._core.finished cimport finished, thrown, ur_set_iternext, ur_stop
 from uringloop._core.kernel cimport (
@@ -54,6 +55,8 @@ cdef class Waiter(Runnable):
         """It will not resume. True: something had been granted to it, which must be given back."""
         cdef Waitlist line = self.line
         cdef bint granted, waiting
+        if line is None:
+            return False  # the collector has emptied it, which came here before
         ur_guard_lock(&line.guard)
         granted = self.state == WAITER_GRANTED
         waiting = self.state == WAITER_WAITING
@@ -95,7 +98,8 @@ cdef class Waiter(Runnable):
             if runs_here(loop):
                 ready_push(loop.ready, self)
                 return True
-            return loop.inbox.offer(self)
+            # The collector may have emptied the loop already: the same as closed.
+            return loop.inbox is not None and loop.inbox.offer(self)
         if self.asleep is not None:
             self.asleep.release()
             return True
@@ -345,7 +349,7 @@ cdef class Waitlist:
         return waiter.result()
 
     cdef int close_line(self, object refusal) except -1:
-        """From now on, who would have to wait, and who does, gets this exception."""
+        """From now on, who would have to wait, and who does, gets an exception of this class."""
         cdef PyObject *chain
         ur_guard_lock(&self.guard)
         self.refusal = refusal
@@ -519,6 +523,11 @@ cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
     return _traverse_fields(self, visit, arg)
 
 
+cdef void _before_clear(PyObject *self) noexcept:
+    (<Waiter> self).dropped()  # it still knows its line: neither that nor a loop's queue may meet it emptied
+
+
+call_before_clear(Waiter, _before_clear)
 ur_set_traverse(Waitlist, <traverseproc> _traverse)
 ur_set_iternext(Waiter, _waiter_next)
 ur_add_fast_method(Waiter, "add_done_callback", <void *> _add_done_callback,
