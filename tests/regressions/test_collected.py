@@ -3,8 +3,19 @@ none loses what it was to give back."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import socket
 import subprocess
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import uringloop
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -67,3 +78,78 @@ for order in itertools.permutations(range(3)):
 """,
         PYTHONMALLOC="debug",
     )
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_collected_send_lets_go_of_the_callers_buffer(loop: Any, kind: type, waits: bool) -> None:
+    data = bytearray(1 << 24 if waits else 1000)
+
+    async def attempt(data: Any) -> None:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        if not waits:
+            far.close()
+        task = asyncio.ensure_future(loop.sock_sendall(near, data))
+        await asyncio.sleep(0)
+        far.close()
+        with suppress(BrokenPipeError, ConnectionResetError):
+            await (
+                task
+            )  # whose exception has a traceback, which refers to this frame, which refers to the task
+        assert task.exception() is not None
+        near.close()
+
+    loop.run_until_complete(attempt(kind(data)))
+    gc.collect()
+    data.append(1)  # BufferError while it is exported
+
+
+@pytest.mark.contract
+def test_a_send_that_waits_keeps_the_callers_buffer_in_place(loop: Any) -> None:
+    data = bytearray(range(256)) * (1 << 14)
+    view = memoryview(data)
+
+    async def main() -> None:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        far.setblocking(False)
+        task = asyncio.ensure_future(loop.sock_sendall(near, view))
+        await asyncio.sleep(0)
+        view.release()
+        with pytest.raises(BufferError):
+            data.clear()
+        received = bytearray()
+        while len(received) < len(data):
+            received += await loop.sock_recv(far, 1 << 20)
+        await task
+        assert received == data
+        near.close()
+        far.close()
+
+    loop.run_until_complete(main())
+    data.clear()
+
+
+def test_a_collected_write_lets_go_of_the_callers_buffer(
+    loop: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Data(bytearray):
+        cycle: list[Any]
+
+    async def attempt() -> weakref.ref[Data]:
+        data = Data(1 << 21)  # more than is written at once
+        file = await uringloop.open_file(tmp_path / "file", "wb", buffering=0)
+        task = asyncio.ensure_future(file.pwrite(data, 0))
+        await asyncio.sleep(0)
+        data.cycle = [each for each in gc.get_objects() if type(each).__name__ == "Borrowed"]
+        assert data.cycle
+        await task
+        await file.close()
+        return weakref.ref(data)
+
+    data = loop.run_until_complete(attempt())
+    gc.collect()
+    assert data() is None
+    assert "exported buffers" not in capfd.readouterr().err

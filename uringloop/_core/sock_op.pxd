@@ -37,13 +37,10 @@ cdef class SockRecvFromInto(SockOp):
 
 
 cdef class SockSendAll(SockOp):
-    cdef object data            # what is sent, a reference that keeps `view` alive
-    cdef Py_buffer view
-    cdef bint has_view          # `view` is to be released
-    cdef const char *at
-    cdef Py_ssize_t size        # not sent yet
-    cdef int _release(self) except -1
-    cdef int _take(self) except -1
+    cdef object data            # as given
+    cdef object held            # a memoryview of it while this waits: the collector knows how to release that, a Py_buffer not
+    cdef Py_ssize_t count       # bytes sent
+    cdef object _send_rest(self, const char *start, Py_ssize_t size)
     cdef object _by_method(self)
 
 

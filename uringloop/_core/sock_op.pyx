@@ -10,6 +10,7 @@ import _socket
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.object cimport PyObject
 
 from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
@@ -275,50 +276,58 @@ cdef class SockRecvFromInto(SockOp):
 
 
 cdef class SockSendAll(SockOp):
-    def __dealloc__(self):
-        self._release()
-
-    cdef int _release(self) except -1:
-        if self.has_view:
-            self.has_view = False
-            PyBuffer_Release(&self.view)
-        self.data = None  # which may be a view, too
-        return 0
-
     cdef int stop(self) except -1:
-        self._release()
+        self.data = self.held = None
         return SockOp.stop(self)
 
     cdef object first(self):
         try:
             return SockOp.first(self)
         except BaseException:
-            self._release()  # the traceback may keep us
+            self.data = self.held = None  # the traceback may keep us
             raise
 
     cdef object again(self):
         try:
             return SockOp.again(self)
         except BaseException:
-            self._release()
+            self.data = self.held = None
             raise
 
     cdef object act(self):
-        cdef ssize_t count
+        cdef Py_buffer view
+        cdef object outcome, data = self.data
         if self.by_method:
             return self._by_method()
-        if self.at is NULL:
-            self._take()
+        if type(data) is bytes:
+            return self._send_rest(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+        if self.held is not None:
+            return self._send_rest(<const char *> PyMemoryView_GET_BUFFER(self.held).buf,
+                                   PyMemoryView_GET_BUFFER(self.held).len)
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            outcome = self._send_rest(<const char *> view.buf if view.len else PyBytes_AS_STRING(_EMPTY), view.len)
+            if outcome is WAIT:
+                self.held = PyMemoryView_FromObject(data)
+        finally:
+            PyBuffer_Release(&view)
+        return outcome
+
+    cdef object _send_rest(self, const char *start, Py_ssize_t size):
+        cdef ssize_t count
+        cdef int error
         while True:
-            count = c_send(self.fd, self.at, self.size, MSG_DONTWAIT | MSG_NOSIGNAL)
+            count = c_send(self.fd, start + self.count, size - self.count, MSG_DONTWAIT | MSG_NOSIGNAL)
             if count < 0:
-                if self.unless_blocked(errno):
+                error = errno
+                if error == EAGAIN:
                     return WAIT
+                if error != EINTR:
+                    fail(error)
                 continue
-            self.at += count
-            self.size -= count
-            if self.size == 0:
-                self._release()
+            self.count += count
+            if self.count >= size:
+                self.data = self.held = None
                 return None
 
     cdef object _by_method(self):
@@ -330,18 +339,6 @@ cdef class SockSendAll(SockOp):
             self.data = memoryview(self.data)[count:]
             if not self.data:
                 return None
-
-    cdef int _take(self) except -1:
-        data = self.data
-        if type(data) is bytes:
-            self.at = PyBytes_AS_STRING(data)
-            self.size = PyBytes_GET_SIZE(data)
-        else:
-            PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
-            self.has_view = True
-            self.at = <const char *> self.view.buf if self.view.len else PyBytes_AS_STRING(_EMPTY)
-            self.size = self.view.len
-        return 0
 
 
 cdef class SockSendTo(SockOp):

@@ -21,7 +21,7 @@ from uringloop.files.async_file cimport (
 )
 from uringloop.files.buffered cimport shrunk
 from uringloop.files.call cimport PENDING, Call, make_call
-from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
+from uringloop.files.chunk cimport Borrowed, Chunk, borrow_while_waiting, make_chunk
 from uringloop.files.descriptor cimport Descriptor
 from uringloop.files.positional cimport Positional
 from uringloop.files.threads import in_thread
@@ -338,7 +338,7 @@ cdef class ByteFile(Positional):
             raise
 
     async def _wait_into(self, target):
-        cdef Borrowed lent = borrow(target, True)
+        cdef Borrowed lent = borrow_while_waiting(target, True)
         self.check(False)
         if self.out_end:
             await self._wait_flush()
@@ -374,7 +374,7 @@ cdef class ByteFile(Positional):
         if outcome is not PENDING:
             return outcome
         self.check(True)
-        lent = borrow(data, False)
+        lent = borrow_while_waiting(data, False)
         await self._wait_flush()
         if lent.length <= self.out_room:
             self.buffer_bytes(lent.data, lent.length)

@@ -22,4 +22,5 @@ cdef class Borrowed:
 
 cdef Chunk make_chunk(Py_ssize_t room)
 cdef Borrowed borrow(object owner, bint writable)
+cdef Borrowed borrow_while_waiting(object owner, bint writable)
 cdef Borrowed borrow_fixed(object owner)

@@ -2,6 +2,7 @@
 # for as long as anyone refers to the object, an operation in the kernel for one. Knows nothing of what is in it.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.object cimport PyObject
 from libc.stdlib cimport free
 from libc.string cimport memcpy
@@ -56,6 +57,7 @@ cdef Chunk make_chunk(Py_ssize_t room):
 
 
 cdef Borrowed borrow(object owner, bint writable):
+    """For a call that does not wait."""
     cdef Borrowed lent = Borrowed.__new__(Borrowed)
     if type(owner) is bytes and not writable:
         lent.owner = owner
@@ -75,6 +77,19 @@ cdef Borrowed borrow(object owner, bint writable):
             lent.fixed = base
             lent.viewed = False
             PyBuffer_Release(&lent.view)
+    return lent
+
+
+cdef Borrowed borrow_while_waiting(object owner, bint writable):
+    """The same for a call that waits, and may be collected while it does: the collector knows how to release a memoryview,
+    and a Py_buffer not."""
+    cdef Borrowed lent = borrow(owner, writable)
+    if lent.viewed:
+        lent.owner = PyMemoryView_FromObject(owner)
+        lent.viewed = False
+        PyBuffer_Release(&lent.view)
+        lent.data = <char *> PyMemoryView_GET_BUFFER(lent.owner).buf
+        lent.length = PyMemoryView_GET_BUFFER(lent.owner).len
     return lent
 
 

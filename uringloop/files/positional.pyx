@@ -15,7 +15,7 @@ from uringloop._core.op cimport OP_IDLE
 from uringloop.files.async_file cimport CALL_FLUSH
 from uringloop.files.buffered cimport AT_ONCE_MOST, shrunk
 from uringloop.files.call cimport PENDING
-from uringloop.files.chunk cimport Borrowed, Chunk, borrow, borrow_fixed, make_chunk
+from uringloop.files.chunk cimport Borrowed, Chunk, borrow_fixed, borrow_while_waiting, make_chunk
 from uringloop.files.transfers cimport STEP_MOST, Transfers
 
 cdef object _sleep = asyncio.sleep
@@ -106,7 +106,7 @@ cdef class Positional(Transfers):
         return got
 
     async def _wait_pwrite(self, data, int64_t offset):
-        cdef Borrowed lent = borrow(data, False)
+        cdef Borrowed lent = borrow_while_waiting(data, False)
         cdef Py_ssize_t done = 0
         self.check(True)
         if offset < 0:
