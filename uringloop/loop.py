@@ -148,7 +148,10 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             for release in list(self._at_close):
                 release()
             for listener in self._listeners.values():
-                listener.report_unclosed()
+                try:
+                    listener.report_unclosed()
+                except ResourceWarning as error:  # warnings are errors: the loop is closed all the same
+                    failed = error
             try:
                 self._signals.close()
             except (
@@ -162,6 +165,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._readers.let_go()
         if failed is not None:
             raise failed
+
+    def __del__(self, _warn: Any = warnings.warn) -> None:
+        try:
+            super().__del__(_warn)  # type: ignore[misc]
+        finally:
+            # Where the warning is an error, too: once the collector takes the loop apart it is too late to drain it.
+            if not self.is_closed() and not self.is_running():
+                self.close()
 
     # Readiness of descriptors
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import socket
 import subprocess
+import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -78,6 +80,64 @@ for order in itertools.permutations(range(3)):
 """,
         PYTHONMALLOC="debug",
     )
+
+
+@pytest.mark.engines("uring")
+@pytest.mark.parametrize("kind", ["EventLoop", "NeverClosed"])
+def test_what_the_kernel_has_is_not_emptied(engine: str, program: Program, tmp_path: Path, kind: str) -> None:
+    """A loop that is collected is closed, though warnings are errors. Where its finalizer is replaced, what the kernel
+    may write to stays."""
+    os.mkfifo(tmp_path / "fifo")
+    program(
+        """
+import asyncio, gc, os, sys, warnings
+from uringloop._core.file_op import FileOp, openat2
+from uringloop.loop import EventLoop
+
+class NeverClosed(EventLoop):
+    def __del__(self):
+        raise RuntimeError
+
+warnings.simplefilter("error", ResourceWarning)
+sys.unraisablehook = lambda _: None
+path, kind = os.fsencode(sys.argv[1]), globals()[sys.argv[2]]
+
+def abandon():
+    loop = kind()
+
+    async def main():
+        # A worker of the kernel waits for somebody to open the other end.
+        task = asyncio.ensure_future(openat2(loop, -100, path, os.O_RDONLY, 0, 0, True, None))
+        await asyncio.sleep(0)
+        task._log_destroy_pending = False
+
+    loop.run_until_complete(main())
+
+abandon()
+gc.collect()
+ops = [each for each in gc.get_objects() if type(each) is FileOp]
+assert len(ops) == (kind is NeverClosed)
+for op in ops:
+    assert op.in_kernel
+    assert path in gc.get_referents(op), "what was given to the kernel is freed"
+""",
+        str(tmp_path / "fifo"),
+        kind,
+    )
+
+
+def test_a_loop_in_debug_mode_is_closed_though_a_server_was_not(loop: Any) -> None:
+    """Where warnings are errors: the warning is raised once the loop is closed."""
+    loop.set_debug(True)
+    server = loop.run_until_complete(loop.create_server(asyncio.Protocol, "127.0.0.1", 0))
+    sock = server.sockets[0].dup()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        with pytest.raises(ResourceWarning, match="unclosed server"):
+            loop.close()
+    assert loop.is_closed()
+    server.close()
+    sock.close()
 
 
 @pytest.mark.contract

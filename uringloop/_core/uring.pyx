@@ -44,6 +44,8 @@ cdef extern from * nogil:
 
 # What an abandoned ring might still write to.
 cdef list _orphans = []
+# Engines that the collector has found with operations in the kernel.
+cdef set _unclosed = set()
 
 # Without TASKRUN_FLAG a chain of callbacks enters the kernel once in so many turns, to learn of completions.
 cdef unsigned BLIND_TURNS = 64
@@ -64,6 +66,12 @@ cdef class UringEngine(Engine):
         Engine.__init__(self, ready)
         self.ring.sq_entries = entries or sizes().entries
         self._open()
+
+    def __del__(self):
+        # The loop's own finalizer closes it. Where that failed, or has yet to run, the collector must not empty what the
+        # kernel may still write to.
+        if self.ring.fd >= 0 and self.ops.count and not self.forked:
+            _unclosed.add(self)
 
     def __dealloc__(self):
         # Only an engine that was never closed gets here with a ring: nothing of it is in use any more.
@@ -475,6 +483,7 @@ cdef class UringEngine(Engine):
         if self.forked and self.pool is not None:
             self.pool.forget_ring(False)
         self._close_ring()
+        _unclosed.discard(self)
         return Engine.close(self)
 
     cdef long system_calls(self) noexcept:
