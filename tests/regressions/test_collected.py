@@ -8,6 +8,7 @@ import gc
 import os
 import socket
 import subprocess
+import sys
 import warnings
 import weakref
 from collections.abc import Callable
@@ -124,6 +125,44 @@ for op in ops:
         str(tmp_path / "fifo"),
         kind,
     )
+
+
+@pytest.mark.contract
+def test_accepted_connections_are_closed_where_warnings_are_errors(
+    new_loop: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+
+    def abandon() -> None:
+        loop = new_loop()
+
+        async def main() -> None:
+            made: list[asyncio.Future[None]] = [loop.create_future() for _ in range(5)]
+            waiting = iter(made)
+
+            class Accepted(asyncio.Protocol):
+                def connection_made(self, _: asyncio.BaseTransport) -> None:
+                    next(waiting).set_result(None)
+
+            server = await loop.create_server(Accepted, "127.0.0.1", 0)
+            clients = [socket.create_connection(server.sockets[0].getsockname()) for _ in made]
+            await asyncio.gather(*made)
+            server.close()
+            for client in clients:
+                client.close()
+
+        loop.run_until_complete(main())
+        loop.close()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        abandon()
+        gc.collect()
+        warnings.simplefilter("error", ResourceWarning)
+        before = set(os.listdir("/proc/self/fd"))
+        abandon()
+        gc.collect()
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_loop_in_debug_mode_is_closed_though_a_server_was_not(loop: Any) -> None:

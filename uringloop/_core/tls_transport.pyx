@@ -41,8 +41,10 @@ cdef class TlsTransport:
 
     def __del__(self):
         if self.connection is not None and not self.connection.application.closed:
-            warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
-            self.connection.application.closed = True
+            try:
+                warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
+            finally:  # where warnings are errors, too
+                self.connection.application.closed = True
 
     def _where_made(self):
         where = getattr(self.connection.raw, "_where_made", None)

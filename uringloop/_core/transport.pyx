@@ -121,9 +121,11 @@ cdef class Transport:
     def __del__(self):
         if self.fd >= 0:
             self._loop._transports.drop(self.fd, self)  # before anything else can run and look
-            warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
-            self._close_descriptor()
-            self._leave_server()
+            try:
+                warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
+            finally:  # where warnings are errors, too
+                self._close_descriptor()
+                self._leave_server()
 
     def _where_made(self):
         """Debug mode: for the report that it was never closed."""
