@@ -83,6 +83,23 @@ for order in itertools.permutations(range(3)):
     )
 
 
+@pytest.mark.parametrize("mode", ["wb", "w"])
+def test_a_file_in_a_cycle_is_written(loop: Any, tmp_path: Path, mode: str) -> None:
+    """As one that is dropped, and as io's."""
+    path = tmp_path / "file"
+
+    async def main() -> None:
+        file = await uringloop.open_file(path, mode)
+        await file.write(b"written" if "b" in mode else "written")
+        cycle: list[Any] = [file]
+        cycle.append(cycle)
+
+    loop.run_until_complete(main())
+    with pytest.warns(ResourceWarning, match="unclosed file"):
+        gc.collect()
+    assert path.read_bytes() == b"written"
+
+
 @pytest.mark.engines("uring")
 @pytest.mark.parametrize("kind", ["EventLoop", "NeverClosed"])
 def test_what_the_kernel_has_is_not_emptied(engine: str, program: Program, tmp_path: Path, kind: str) -> None:

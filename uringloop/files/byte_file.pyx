@@ -42,17 +42,21 @@ cdef class ByteFile(Positional):
         self.appending = appending
         self.position = position
 
-    def __dealloc__(self):
+    def __del__(self):
+        # As io's files do: what was written is written, even by a program that forgot to close. This may block. Not
+        # __dealloc__: the collector has emptied the file of a cycle by then.
         cdef int64_t res
-        # As io's files do: what was written is written, even by a program that forgot to close. This may block.
         if self.descriptor is None or self.is_closed or self.current is not None:
             return
         res = self.write_out()
         if res < 0:
             _not_written(self.descriptor, res)
-        _unclosed(self.descriptor)
-        if self.descriptor.closefd:
-            self.descriptor.finish(0)  # who records warnings keeps their source
+        try:
+            _unclosed(self.descriptor)
+        finally:  # where warnings are errors, too
+            self.is_closed = True
+            if self.descriptor.closefd:
+                self.descriptor.finish(0)  # who records warnings keeps their source
 
     def release(self):
         """The descriptor, at this position, for others to go on with; the file is closed. What was not written yet is
