@@ -73,6 +73,7 @@ def choose_engine(wanted: str | None) -> tuple[str, type[Any]]:
     return "epoll", EpollEngine
 
 
+_RUNNING = "This event loop is already running"
 _warned = False
 
 
@@ -116,10 +117,21 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     # Running
 
+    def run_until_complete(self, future: Any) -> Any:
+        """Run until the future, or the coroutine's task, is done: what it returns or raises."""
+        self._check_closed()
+        self._check_running()
+        run = base_events.BaseEventLoop.run_until_complete  # makes the coroutine a task of the loop
+        return self._alone(_RUNNING, run, self, future)
+
     def run_forever(self) -> None:
         """Run until stop() is called."""
         self._check_closed()
         self._check_running()
+        self._alone(_RUNNING, self._run_alone)
+
+    def _run_alone(self) -> None:
+        self._check_closed()  # again: another thread may have done so just now
         self._set_coroutine_origin_tracking(self._debug)
         previous_hooks = sys.get_asyncgen_hooks()
         wakeup = self._signals.enter_run()
@@ -142,6 +154,11 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         if self.is_running():
             raise RuntimeError("Cannot close a running event loop")
         if self._closed and not self._kept:
+            return
+        self._alone("Cannot close a running event loop", self._close_alone)
+
+    def _close_alone(self) -> None:
+        if self._closed and not self._kept:  # by another thread, just now
             return
         failed = None
         if not self._closed:

@@ -31,6 +31,10 @@ static inline int ur_load_flag(const int *p) { return __atomic_load_n(p, __ATOMI
 static inline void ur_store_flag(int *p, int v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 static inline unsigned long ur_load_ulong(const unsigned long *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static inline void ur_store_ulong(unsigned long *p, unsigned long v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+static inline int ur_take_ulong(unsigned long *p, unsigned long v) { /* from 0 to v, or not at all */
+    unsigned long none = 0;
+    return __atomic_compare_exchange_n(p, &none, v, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
 static inline void ur_add_long(long *p, long v) { __atomic_add_fetch(p, v, __ATOMIC_RELAXED); }
 static inline long ur_load_long(const long *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 

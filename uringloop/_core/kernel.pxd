@@ -167,6 +167,7 @@ cdef extern from "guard.h" nogil:
     void ur_store_flag(int *p, int v)
     unsigned long ur_load_ulong(const unsigned long *p)
     void ur_store_ulong(unsigned long *p, unsigned long v)
+    int ur_take_ulong(unsigned long *p, unsigned long v)
     void ur_store_int(int *p, int v)
     void ur_add_long(long *p, long v)
     long ur_load_long(const long *p)

@@ -18,6 +18,7 @@ cdef class Loop:
     cdef Spinner spinner
     cdef Idler idler                      # asked before every sleep; None: nobody. Set before it runs
     cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
+    cdef unsigned long holder             # the thread that is about to run it, runs it or closes it, else 0; of any thread
     cdef public bint _stopping
     cdef bint starting                    # the run has begun, and its first turn has not
     cdef int closed                       # read by any thread

@@ -22,6 +22,7 @@ class _BaseEventLoop(BaseEventLoop):
 class Loop(_BaseEventLoop):
     _stopping: bool
     _closed: bool
+    def _alone(self, refusal: str, function: Callable[..., Any], /, *args: Any) -> Any: ...
     _debug: bool
     _transports: TransportTable
     _task_factory: Any

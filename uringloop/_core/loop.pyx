@@ -19,7 +19,7 @@ from uringloop._core.handle cimport Handle, make_handle, trim_free_handles
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
     INT64_MAX, UR_FREE_THREADED, ur_coarse_ns, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong,
-    ur_now_ns, ur_store_flag, ur_store_int, ur_store_ulong,
+    ur_now_ns, ur_store_flag, ur_store_int, ur_store_ulong, ur_take_ulong,
 )
 from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
@@ -45,6 +45,19 @@ cdef class Loop:
         self.engine = engine_class(self.ready, **options)
         self.inbox = Inbox(self.engine)
         self.spinner = Spinner(busy_poll)
+
+    def _alone(self, str refusal, function, *args):
+        """What runs or closes the loop: of several threads that do so at once one goes on, and the others get a
+        RuntimeError and have touched nothing. Compiled, so that no signal can come between taking the loop and `try`."""
+        cdef unsigned long this_thread = PyThread_get_thread_ident()
+        if not ur_take_ulong(&self.holder, this_thread):
+            if ur_load_ulong(&self.holder) == this_thread:
+                return function(*args)
+            raise RuntimeError(refusal)
+        try:
+            return function(*args)
+        finally:
+            ur_store_ulong(&self.holder, 0)
 
     def _run_until_stopped(self):
         """Turn until stop() was called; then the turn it was called in is finished."""
