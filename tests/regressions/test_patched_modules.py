@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import subprocess
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from tests.streams import Recorder
 from tests.tls.peers import client_context, server_context
 
 _Socket = socket.socket
+_waitpid = os.waitpid
 
 
 def passes_through(*args: Any, **named: Any) -> socket.socket:
@@ -109,4 +112,39 @@ def test_start_tls_works_where_the_protocol_of_streams_is_no_class(
         server.close()
         await server.wait_closed()
 
+    loop.run_until_complete(asyncio.wait_for(main(), 10))
+
+
+class WithoutLock(subprocess.Popen[bytes]):
+    """As gevent's: nothing of how the standard library waits for the process is there."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        del self._waitpid_lock
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+
+def never_ended(pid: int, options: int) -> tuple[int, int]:
+    """gevent's os.waitpid for its own Popen's processes, while gevent's loop does not run."""
+    return (0, 0) if options & os.WNOHANG else _waitpid(pid, options)
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_end_of_a_process_is_told_where_subprocess_is_patched(
+    loop: Any, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    async def main() -> None:
+        process = await asyncio.create_subprocess_exec(
+            *("sleep", "100") if killed else ("sh", "-c", "echo hello; exit 3"), stdout=subprocess.PIPE
+        )
+        if killed:
+            process.kill()
+        output, _ = await process.communicate()
+        assert (output, process.returncode) == ((b"", -9) if killed else (b"hello\n", 3))
+
+    monkeypatch.setattr(subprocess, "Popen", WithoutLock)
+    monkeypatch.setattr(os, "waitpid", never_ended)
     loop.run_until_complete(asyncio.wait_for(main(), 10))

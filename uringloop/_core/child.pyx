@@ -3,6 +3,7 @@
 # so that nothing is lost if nobody can be told any more, or if somebody else was faster. Owns the pidfd.
 # Also the steps of telling that must not be torn: Ctrl-C runs Python's handler between two of Python's instructions,
 # and compiled code has none.
+import contextlib
 import os
 
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
@@ -19,8 +20,11 @@ cdef extern from "<sys/wait.h>" nogil:
     ctypedef struct siginfo_t:
         int si_pid
     int P_PID, WEXITED, WNOHANG, WNOWAIT
+    int waitpid(int pid, int *status, int options)
     int waitid(int kind, unsigned id, siginfo_t *info, int options)
 
+
+cdef object _NO_LOCK = contextlib.nullcontext()
 
 # What asyncio reports when somebody else has taken the exit status.
 cdef int STATUS_TAKEN = 255
@@ -103,19 +107,17 @@ def reap(process):
     has taken it).
 
     Under Popen's own lock, and left in the Popen: `poll()` in another thread, or in a transport's `close()`, may have
-    been faster."""
+    been faster. The kernel is asked, not os.waitpid: gevent's knows no ended process while its own loop does not run,
+    and its Popen has no lock."""
     cdef bint taken = False
-    with process._waitpid_lock:
+    cdef int pid, status = 0
+    with getattr(process, "_waitpid_lock", _NO_LOCK):
         if process.returncode is None:
-            try:
-                pid, status = os.waitpid(process.pid, os.WNOHANG)
-            except ChildProcessError:
-                process.returncode = STATUS_TAKEN
-                taken = True
-            else:
-                if pid == 0:
-                    return None, False
-                process.returncode = os.waitstatus_to_exitcode(status)
+            pid = waitpid(process.pid, &status, WNOHANG)
+            if pid == 0:
+                return None, False
+            taken = pid < 0
+            process.returncode = STATUS_TAKEN if taken else os.waitstatus_to_exitcode(status)
         return process.returncode, taken
 
 
