@@ -346,9 +346,11 @@ cdef class Loop:
         return handle
 
     def _ready_handle(self, Handle handle):
-        """Queue it: for the loop's thread only."""
-        if not handle.queued:
-            ready_push(self.ready, handle)
+        """Queue it: for the loop's thread only. False where it is queued already."""
+        if handle.queued:
+            return False
+        ready_push(self.ready, handle)
+        return True
 
     def _look(self, int flags):
         """Somebody looks, or (0) nobody any more: what `watch` is told from the next turn on. From any thread, one at

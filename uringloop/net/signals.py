@@ -27,6 +27,11 @@ def _ignore(signum: int, frame: object) -> None:
     """The Python-level handler behind add_signal_handler: the number in the socket pair says it all."""
 
 
+def _run_again(handle: Handle) -> None:
+    if not handle.cancelled():
+        handle._run()
+
+
 def _close(pair: tuple[socket.socket, socket.socket]) -> None:
     for end in pair:
         end.close()
@@ -147,8 +152,10 @@ class Signals:
             return
         for signum in numbers:
             handle = self._handlers.get(signum)
-            if handle is not None and not handle.cancelled():
-                self._loop._ready_handle(handle)
+            if handle is None or handle.cancelled():
+                continue
+            if not self._loop._ready_handle(handle):  # another of these signals has queued it
+                self._loop.call_soon(_run_again, handle)
 
     def enter_run(self) -> int | None:
         """The loop starts to run: in the main thread let signals wake it. What to hand to leave_run."""

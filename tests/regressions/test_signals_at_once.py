@@ -1,0 +1,100 @@
+"""Signals that arrive in the same turn: a handler runs once for each, as often as asyncio's own loop runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
+
+
+@pytest.fixture
+def calls(loop: Any) -> Iterator[list[str]]:
+    """What the handlers of two signals have noted; handlers are gone after the test."""
+    found: list[str] = []
+    for number in SIGNALS:
+        loop.add_signal_handler(number, found.append, number.name)
+    yield found
+    for number in SIGNALS:
+        loop.remove_signal_handler(number)
+
+
+async def some_turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def send(*numbers: int) -> None:
+    for number in numbers:
+        os.kill(os.getpid(), number)  # to this thread: delivered when it returns
+
+
+@pytest.mark.contract
+def test_a_handler_runs_once_for_each_of_many(loop: Any, calls: list[str]) -> None:
+    async def main() -> None:
+        send(*[signal.SIGUSR1] * 4)
+        await some_turns()
+
+    loop.run_until_complete(main())
+    assert calls == ["SIGUSR1"] * 4
+
+
+@pytest.mark.contract
+def test_handlers_run_in_the_order_of_their_signals(loop: Any, calls: list[str]) -> None:
+    async def main() -> None:
+        send(signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGUSR1, signal.SIGUSR2)
+        await some_turns()
+
+    loop.run_until_complete(main())
+    assert calls == ["SIGUSR1", "SIGUSR2", "SIGUSR1", "SIGUSR1", "SIGUSR2"]
+
+
+@pytest.mark.contract
+def test_those_that_arrive_while_the_loop_does_not_run_do_too(loop: Any, calls: list[str]) -> None:
+    loop.run_until_complete(some_turns())
+    send(*[signal.SIGUSR1] * 3)
+    loop.run_until_complete(some_turns())
+    assert calls == ["SIGUSR1"] * 3
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_handler_removed_by_the_first_does_not_run_for_the_others(loop: Any, debug: bool) -> None:
+    """asyncio's own loop calls it all the same (docs/migration.md)."""
+    calls = []
+
+    def handler() -> None:
+        calls.append("called")
+        loop.remove_signal_handler(signal.SIGUSR1)
+
+    async def main() -> None:
+        loop.add_signal_handler(signal.SIGUSR1, handler)
+        send(*[signal.SIGUSR1] * 3)
+        await some_turns()
+
+    loop.set_debug(debug)
+    loop.run_until_complete(main())
+    assert calls == ["called"]
+
+
+@pytest.mark.contract
+def test_what_the_first_raises_does_not_keep_the_others_from_running(loop: Any) -> None:
+    calls, reports = [], []
+
+    def handler() -> None:
+        calls.append("called")
+        raise ValueError(len(calls))
+
+    async def main() -> None:
+        loop.add_signal_handler(signal.SIGUSR1, handler)
+        loop.set_exception_handler(lambda loop, context: reports.append(repr(context["exception"])))
+        send(*[signal.SIGUSR1] * 3)
+        await some_turns()
+        loop.remove_signal_handler(signal.SIGUSR1)
+
+    loop.run_until_complete(main())
+    assert reports == ["ValueError(1)", "ValueError(2)", "ValueError(3)"]
