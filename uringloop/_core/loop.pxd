@@ -35,6 +35,8 @@ cdef class Loop:
     cdef long marked                      # the last turn of which something is known that came early in it
     cdef int64_t marked_ns                # ... and when that was, by the kernel's coarse clock
     cdef readonly long callbacks          # runnables run
+    cdef long calls_turn                  # the turn that `calls_left` is of
+    cdef long calls_left                  # how often all transports may still offer a small buffer in it
     cdef long file_turn                   # the turn that `file_share` is of
     cdef int file_share                   # what files may still do in it without letting others run
 

@@ -170,6 +170,7 @@ cdef class RecvOp(Op):
         if transport is None:
             self.drop()
             return 0
+        transport.sated = False
         try:
             self._deliver()
             if self.readable and not self.held and transport.wants_data():
@@ -185,6 +186,10 @@ cdef class RecvOp(Op):
             return 0
         if transport.told:
             transport.release()
+        elif transport.sated:
+            self.stop()  # what comes meanwhile waits in the socket, which holds the peer back
+            if not self.queued:
+                ready_push(self.engine.ready, self)
         elif transport.wants_data() and not self.held:
             self.start()
         return 0

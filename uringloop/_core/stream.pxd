@@ -18,12 +18,15 @@ cdef class StreamTransport(Transport):
     cdef readonly bint _paused   # pause_reading() was called
     cdef bint ended              # the peer has sent all it will
     cdef readonly bint _eof      # write_eof() was called
+    cdef long called_turn        # the turn that `called` is of
+    cdef long called             # how often a BufferedProtocol was offered a buffer in it
     cdef object empty_waiter     # a future that wants the queue empty (sendfile), or None
     cdef int error               # what shutdown() said after the last byte
 
     cdef int start_reading(self) except -1
     cdef int write_bytes(self, bytes data) except -1
     cdef int push(self) except -1
+    cdef bint may_call(self) noexcept
     cdef int send_failure(self) except -1
     cdef int receive_failure(self) except -1
     cdef int refuse_write(self, str name) except -1

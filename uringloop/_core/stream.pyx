@@ -37,6 +37,8 @@ cdef extern from *:
 cdef object _BufferedProtocol = protocols.BufferedProtocol
 cdef enum:
     MOST_FED = 262144
+    CALLS_OF_ONE = 64    # small buffers of one BufferedProtocol that are filled in one turn
+    CALLS_A_TURN = 1024  # ... and of all
 
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef object _FATAL_WRITE = "Fatal write error on socket transport"
@@ -101,7 +103,7 @@ cdef class StreamTransport(Transport):
     # Reading
 
     cdef bint wants_data(self) noexcept:
-        return not self.closing and not self._paused and not self.ended
+        return not self.closing and not self._paused and not self.ended and not self.sated
 
     def is_reading(self):
         return not self.closing and not self._paused
@@ -245,7 +247,7 @@ cdef class StreamTransport(Transport):
         cdef Py_ssize_t count
         cdef str failed = "Fatal error: protocol.get_buffer() call failed."
         while length > 0:
-            if not self.buffered or not self.wants_data():
+            if not self.buffered or not self.wants_data() or not self.may_call():
                 break
             try:
                 buffer = self.call("get_buffer", -1)
@@ -266,10 +268,24 @@ cdef class StreamTransport(Transport):
             except BaseException as error:
                 return self.fatal(error, failed)
         if length > 0 and not self.closing:
-            if self.wants_data():
+            if self.wants_data():  # of another kind by now
                 return self.held_arrived(PyBytes_FromStringAndSize(data, length))
             self._hold_first(data, length)
         return 0
+
+    cdef bint may_call(self) noexcept:
+        """Has this turn room for one more buffer? For one of each transport always."""
+        cdef Loop loop = self._loop
+        if loop.calls_turn != loop.turns:
+            loop.calls_turn, loop.calls_left = loop.turns, CALLS_A_TURN
+        if self.called_turn != loop.turns:
+            self.called_turn, self.called = loop.turns, 0
+        elif self.called == CALLS_OF_ONE or loop.calls_left <= 0:
+            self.sated = True
+            return False
+        self.called += 1
+        loop.calls_left -= 1
+        return True
 
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1:
         """Keep it before all else that has arrived."""

@@ -272,8 +272,12 @@ cdef class TlsConnection(Sink):
 
     cdef int deliver(self) except -1:
         cdef Application application = self.application
+        if application.sated:
+            return 0
         application.deliver(self.records)
-        if self.state == TLS_OPEN and application.wants_data() and (self.raw_ended or self.records.ended):
+        if application.sated:
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)
+        elif self.state == TLS_OPEN and application.wants_data() and (self.raw_ended or self.records.ended):
             self.tell_eof()
             if self.state == TLS_OPEN:
                 self.close()
@@ -289,7 +293,8 @@ cdef class TlsConnection(Sink):
         return 0
 
     def _go_on(self):
-        """Reading was resumed, or interrupted."""
+        """Reading was resumed, interrupted, or enough for one turn."""
+        self.application.sated = False
         if self.state == TLS_OPEN:
             self.read()
 
@@ -305,7 +310,7 @@ cdef class TlsConnection(Sink):
     cdef int control_raw_reading(self) except -1:
         """While the application is paused, ciphertext is taken up to a limit."""
         cdef Py_ssize_t size
-        if not self.application.paused and not self.raw_reading_paused:
+        if not self.application.paused and not self.application.sated and not self.raw_reading_paused:
             return 0
         size = self.records.waiting()
         if size >= self.read_high and not self.raw_reading_paused:

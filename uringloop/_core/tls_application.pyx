@@ -17,6 +17,9 @@ cdef extern from "Python.h":
     object PyObject_VectorcallMethod(object name, PyObject **args, size_t nargsf, PyObject *kwnames)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
 
+cdef enum:
+    CALLS_A_TURN = 64  # buffers of a BufferedProtocol that are filled in one turn
+
 cdef object _BufferedProtocol = protocols.BufferedProtocol
 
 
@@ -46,8 +49,13 @@ cdef class Application:
     cdef int deliver(self, Records records) except -1:
         """Hand over all there is; it may pause, close or be replaced after every piece. What it raises is raised."""
         cdef bytes data
+        cdef int calls = 0
         while self.wants_data() and not records.dry and not records.ended:
             if self.buffered:
+                if calls == CALLS_A_TURN:
+                    self.sated = True
+                    break
+                calls += 1
                 self._fill_buffers(records)
             elif self.sink is not None:
                 self._pass_on(records)

@@ -24,6 +24,7 @@ cdef class Transport:
     cdef long lost                     # > 0: connection_lost is scheduled or done; counts writes after that
     cdef bint told                     # connection_lost was called
     cdef Py_ssize_t high, low          # water marks of the write buffer
+    cdef bint sated                    # its protocol has been called enough for this turn
     cdef bint writing_paused           # the protocol was told to pause
 
     cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server, object cvars) except -1
