@@ -20,7 +20,7 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug switches stress bench performance compat integrations check format
+.PHONY: help venv build debug demo test test-release test-debug switches stress bench counts performance compat integrations check format
 .PHONY: docs dist clean
 .NOTPARALLEL:
 
@@ -67,6 +67,9 @@ stress: build debug  ## the long tests, on both builds, and all tests on the fak
 bench: build  ## every loop that can be installed here, interleaved: ARGS=--help
 	@$(PYTHON) tools/venv.py $(venv) bench?
 	@$(release_run) -m benchmarks $(ARGS)
+
+counts: build  ## instructions of the hot paths, against the table's commit and BASE=...: ARGS=--help
+	@$(release_run) -m tools.counts $(if $(BASE),--base $(BASE)) $(ARGS)
 
 performance: build  ## measures, and makes docs/performance.md and its pictures of it: ARGS=--full
 	@$(PYTHON) tools/venv.py $(venv) bench?
