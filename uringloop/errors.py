@@ -24,7 +24,11 @@ class SchedulerFull(RuntimeError):
 
 
 class ContextDied(RuntimeError):
-    """The event loop that ran the job died; `__cause__` is what it died of. It is no reason for another loop to die."""
+    """The event loop that ran the job died; `__cause__` is what it died of."""
+
+
+class JobExited(RuntimeError):
+    """A job that a loop awaits raised SystemExit or KeyboardInterrupt, its `__cause__`: no reason for that loop to end."""
 
 
 if sys.version_info >= (3, 13):

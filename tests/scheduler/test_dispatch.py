@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import uringloop
+from tests.scheduler.dying import kill
 from uringloop.scheduler import Scheduler, current_context
 
 
@@ -90,13 +91,7 @@ def test_callable_that_returns_no_living_context_is_told(engine: str) -> None:
             with pytest.raises(RuntimeError, match="dispatch returned None"):
                 work()
         kept[0] = scheduler.contexts[0]
-
-        async def die() -> None:
-            raise SystemExit
-
-        with pytest.raises(SystemExit):
-            scheduler.submit(die(), context=kept[0]).result(10)  # which no other takes over
-        kept[0].thread.join(10)
+        kill(scheduler, kept[0])
         with pytest.raises(RuntimeError, match="which is none of"):
             scheduler.submit(where())
         assert scheduler.join(10)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import uringloop
+from tests.scheduler.dying import DEATH, kill
 from uringloop.errors import ContextDied, SchedulerFull
 from uringloop.scheduler import Context, Scheduler, current_context
 
@@ -194,18 +195,11 @@ def test_stop_cancels_what_does_not_finish_and_names_what_does_not_end(engine: s
 def test_dead_context_fails_its_jobs_and_the_others_go_on(engine: str, caplog: Any) -> None:
     with Scheduler(3) as scheduler:
         victim = scheduler.contexts[1]
-
-        async def die() -> None:
-            raise SystemExit("of this")
-
         running = scheduler.submit(asyncio.sleep(100), context=victim)
-        dying = scheduler.submit(die(), context=victim)
-        with pytest.raises(SystemExit):
-            dying.result(10)
-        with pytest.raises(ContextDied, match="of this") as raised:
+        kill(scheduler, victim)
+        with pytest.raises(ContextDied, match=DEATH) as raised:
             running.result(10)
         assert raised.value.__cause__ is victim.error
-        victim.thread.join(10)
         with pytest.raises(RuntimeError, match="takes no jobs"):
             scheduler.submit(where(), context=victim)
         names = {job.result(10) for job in scheduler.submit_many(where() for _ in range(20))}

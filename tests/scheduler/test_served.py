@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.scheduler.dying import die, kill
 from tests.tls.peers import client_context, server_context
 from uringloop.scheduler import Scheduler, StopReport, current_context
 
@@ -128,33 +129,23 @@ def test_path_that_was_replaced_is_left_alone(engine: str, tmp_path: Path) -> No
     assert path.read_text() == "another's"
 
 
-def kill(scheduler: Scheduler, number: int) -> None:
-    async def die() -> None:
-        raise SystemExit
-
-    victim = scheduler.contexts[number]
-    with pytest.raises(SystemExit):
-        scheduler.submit(die(), context=victim).result(10)
-    victim.thread.join(10)
-
-
 def test_path_is_served_on_when_the_context_that_accepts_dies(engine: str, tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
     with Scheduler(3) as scheduler:
         scheduler.serve(tell, path=path)
         ask(path)
         for number in (0, 1):
-            kill(scheduler, number)
+            kill(scheduler, scheduler.contexts[number])
             names = {ask(path).split()[0] for _ in range(6)}
             assert names == {context.name for context in scheduler.contexts[number + 1 :]}
-        kill(scheduler, 2)
+        kill(scheduler, scheduler.contexts[2])
         assert not Path(path).exists()
 
 
 def test_port_is_served_on_by_those_that_live(engine: str) -> None:
     with Scheduler(2) as scheduler:
         served = scheduler.serve(tell, "127.0.0.1", 0)
-        kill(scheduler, 0)
+        kill(scheduler, scheduler.contexts[0])
         assert {ask(("127.0.0.1", served.port)).split()[0] for _ in range(20)} == {scheduler.contexts[1].name}
 
 
@@ -162,7 +153,7 @@ def test_port_is_served_on_by_those_that_live(engine: str) -> None:
 def test_who_waits_to_be_accepted_when_a_context_dies_is_served_by_another(
     engine: str, where: str, tmp_path: Path
 ) -> None:
-    held, die = threading.Event(), threading.Event()
+    held, goes_on = threading.Event(), threading.Event()
     at: dict[str, Any] = {"host": "127.0.0.1", "port": 0}
     if where == "path":
         at = {"path": str(tmp_path / "socket")}
@@ -171,15 +162,15 @@ def test_who_waits_to_be_accepted_when_a_context_dies_is_served_by_another(
 
     async def hold_up_and_die() -> None:
         held.set()
-        die.wait(20)
-        raise SystemExit
+        goes_on.wait(20)
+        await die()
 
     with Scheduler(2) as scheduler, ExitStack() as stack:
         served = scheduler.serve(tell, **at)
         scheduler.submit(hold_up_and_die(), context=scheduler.contexts[0])
         assert held.wait(10)
         clients = [stack.enter_context(connected(served.addresses[0])) for _ in range(20)]
-        die.set()
+        goes_on.set()
         scheduler.contexts[0].thread.join(10)
         for client in clients:
             if where == "tls":

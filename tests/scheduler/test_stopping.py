@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import uringloop
+from tests.scheduler.dying import DEATH, die, kill
 from uringloop.errors import ContextDied
 from uringloop.scheduler import Context, Job, Scheduler, StopReport, context, current_context, stopping
 
@@ -327,19 +328,18 @@ def test_context_that_dies_fails_what_it_had_not_started(engine: str, caplog: An
         victim = scheduler.contexts[0]
         begun, goes_on = threading.Event(), threading.Event()
 
-        async def die() -> None:
+        async def hold_up_and_die() -> None:
             begun.set()
             goes_on.wait(10)
-            raise SystemExit("of this")
+            await die()
 
-        dying = scheduler.submit(die(), context=victim)
+        dying = scheduler.submit(hold_up_and_die(), context=victim)
         assert begun.wait(10)
         jobs = [scheduler.submit(asyncio.sleep(0), context=victim) for _ in range(5)]
         goes_on.set()
-        with pytest.raises(SystemExit, match="of this"):
-            dying.result(10)
+        assert dying.result(10) is None
         for job in jobs:
-            with pytest.raises(ContextDied, match="of this"):
+            with pytest.raises(ContextDied, match=DEATH):
                 job.result(10)
         assert scheduler.join(10)
 
@@ -347,9 +347,6 @@ def test_context_that_dies_fails_what_it_had_not_started(engine: str, caplog: An
 def test_death_of_a_context_is_not_catching(engine: str) -> None:
     with Scheduler(2) as scheduler:
         victim, other = scheduler.contexts
-
-        async def die() -> None:
-            raise SystemExit
 
         async def wait_for(job: Any) -> str:
             with pytest.raises(ContextDied) as raised:
@@ -359,8 +356,7 @@ def test_death_of_a_context_is_not_catching(engine: str) -> None:
 
         running = scheduler.submit(asyncio.sleep(100), context=victim)
         waiting = scheduler.submit(wait_for(running), context=other)
-        dying = scheduler.submit(die(), context=victim)
-        assert scheduler.submit(wait_for(dying), context=other).result(10) == other.name
+        kill(scheduler, victim)
         assert waiting.result(10) == other.name
         assert scheduler.stop().dead == [victim]
 
@@ -374,13 +370,9 @@ def test_what_ended_in_the_turn_in_which_its_context_died_keeps_its_result(engin
             async def end() -> int:
                 return 1
 
-            async def die() -> None:
-                raise SystemExit
-
             jobs.extend([scheduler.submit(end()), scheduler.submit(die())])
 
         scheduler.submit(end_and_die()).result(10)
         victim.thread.join(10)
         assert jobs[0].result(10) == 1
-        with pytest.raises(SystemExit):
-            jobs[1].result(10)
+        assert jobs[1].result(10) is None

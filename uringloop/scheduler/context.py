@@ -49,6 +49,7 @@ class Context:
         self.endings: set[Callable[[], object]] = set()  # called on its thread once it takes no more jobs
         self._on_start, self._on_stop = on_start, on_stop
         self._grace = 0.0
+        self._asked = False  # its own thread's: to stop
         self._ends = False  # its own thread's: the loop runs for the last time, to end what is left
         self._started = threading.Event()
         self._begun = self._cpu_clock = 0
@@ -70,6 +71,7 @@ class Context:
             self.loop.call_soon_threadsafe(self._stop_running)
 
     def _stop_running(self) -> None:
+        self._asked = True
         if not self._ends:  # what ends it must not be stopped
             self.loop.stop()
 
@@ -96,14 +98,24 @@ class Context:
         try:
             self._set_up()
             self.loop.call_soon(self._started.set)
-            self.loop.run_forever()
+            self._run()
         except BaseException as error:
-            # SystemExit and KeyboardInterrupt come out of a loop; anything else is the loop's own fault.
             self.error = error
             self.loop.call_exception_handler({"message": f"{self!r} died", "exception": error})
         finally:
             self._tear_down()
             self._started.set()
+
+    def _run(self) -> None:
+        """Until it is asked to stop. A job that raises SystemExit or KeyboardInterrupt, or stops the loop, ends the loop's
+        run: it has got its exception, and the loop goes on with all others."""
+        while not self._asked:
+            try:
+                self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:
+                if not any(job._raised(error) for job in list(self.intake.running)):  # of no job: nobody else tells of it
+                    message = f"{self!r} goes on after an exception that leaves a loop"
+                    self.loop.call_exception_handler({"message": message, "exception": error})
 
     def _set_up(self) -> None:
         self._begun, self._cpu_clock = time.monotonic_ns(), time.pthread_getcpuclockid(threading.get_ident())

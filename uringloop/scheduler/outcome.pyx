@@ -13,7 +13,7 @@ from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_flag
 from uringloop._core.patience cimport patience
 from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
-from uringloop.errors import ContextDied
+from uringloop.errors import JobExited
 
 cdef object _Cancelled = concurrent.futures.CancelledError
 cdef object _THREAD = object()
@@ -83,6 +83,11 @@ cdef class Outcome(Waitlist):
         finally:
             self.task = None  # here alone: other threads may settle, but only this one looks at the task
 
+    def _raised(self, error):
+        """On its context's thread: has its task ended with this exception? It is settled in the loop's next turn."""
+        task = self.task
+        return task is not None and task.done() and not task.cancelled() and task.exception() is error
+
     def _settle(self, value, error):
         """Done without a task."""
         return self.settle(OUTCOME_DONE if error is None else OUTCOME_FAILED, value, error, OUTCOME_RUNNING)
@@ -127,7 +132,7 @@ cdef class Outcome(Waitlist):
         if ur_load_flag(&self.state) == OUTCOME_FAILED and isinstance(self.error, (SystemExit, KeyboardInterrupt)):
             # Raised in a task, it would end this loop as well.
             ur_store_flag(&self.looked, True)
-            raise ContextDied(f"{self!r} raised {self.error!r}") from self.error
+            raise JobExited(f"{self!r} raised {self.error!r}") from self.error
         return self.get(CancelledError)
 
     cdef object get(self, object cancelled):
