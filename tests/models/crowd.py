@@ -58,6 +58,7 @@ class Visit:
         self.over = False
         self.result: Any = None
         self.task: Any = None
+        self.inner: Any = None  # a task that it waits for
         self.thread: threading.Thread | None = None
         self.leave = threading.Event()  # for who holds something meanwhile
 

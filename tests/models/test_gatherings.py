@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import Any
 
 import pytest
@@ -14,8 +15,14 @@ from tests.models.crowd import LOOPS, Crowd, Visit, play, turn, until
 from uringloop.errors import QueueShutDown
 
 
+def waits(task: Any) -> bool:
+    """Has it begun, and not ended?"""
+    return inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_SUSPENDED
+
+
 class ConditionModel(Crowd):
-    """Tokens are given with a notification each, and taken by who waits for one: nobody waits while there are any."""
+    """Tokens are given with a notification each, and taken by who waits for one: nobody waits while there are any. A loop may
+    close at any step, and its tasks be destroyed then, later or not at all, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,6 +30,7 @@ class ConditionModel(Crowd):
         self.tokens = self.given = 0
         self.taken: list[Visit] = []
         self.holding = False
+        self.doomed: list[Any] = []  # tasks of loops that have closed
 
     def threads_waiting(self) -> int:
         return self.subject._line.threads + self.subject._lock.threads
@@ -32,6 +40,18 @@ class ConditionModel(Crowd):
             await self.subject.wait_for(lambda: self.tokens)
             self.tokens -= 1
             self.taken.append(visit)
+
+    async def take_by_a_task(self, visit: Visit) -> None:
+        """As asyncio.wait_for did it before Python 3.12: one task enters and leaves, another one waits."""
+
+        async def wait() -> None:
+            await self.subject.wait_for(lambda: self.tokens)
+            self.tokens -= 1
+            self.taken.append(visit)
+
+        async with self.subject:
+            visit.inner = asyncio.ensure_future(wait())
+            await visit.inner
 
     def take_sync(self, patience: float | None, visit: Visit) -> None:
         with self.subject:
@@ -43,6 +63,28 @@ class ConditionModel(Crowd):
     @rule(where=LOOPS, patience=st.sampled_from([None, None, 0]))
     def task_comes(self, where: int, patience: float | None) -> None:
         self.come(where, self.take, patience)
+
+    @precondition(Crowd.room)
+    @rule(where=LOOPS, patience=st.sampled_from([None, None, 0]))
+    def two_tasks_come(self, where: int, patience: float | None) -> None:
+        self.come(where, self.take_by_a_task, patience)
+
+    @rule(where=LOOPS)
+    def close(self, where: int) -> None:
+        if sum(not loop.is_closed() for loop in self.loops) > 1 and not self.loops[where].is_closed():
+            self.loops[where].close()
+            tasks = [task for visit in self.visits if visit.where == where for task in (visit.task, visit.inner)]
+            self.doomed += [task for task in tasks if task is not None and not task.done()]
+
+    @precondition(lambda self: self.doomed)
+    @rule(data=st.data())
+    def destroy(self, data: Any) -> None:
+        self.destroy_one(data.draw(st.sampled_from(self.doomed)))
+
+    def destroy_one(self, task: Any) -> None:
+        self.doomed.remove(task)
+        task._log_destroy_pending = False
+        task.get_coro().close()
 
     @precondition(Crowd.room)
     @rule(patience=st.sampled_from([None, 0]))
@@ -90,9 +132,17 @@ class ConditionModel(Crowd):
         assert len(self.taken) + self.tokens == self.given
         assert len(set(self.taken)) == len(self.taken)
 
+    @invariant()
+    def who_holds_it_holds_it_alone(self) -> None:
+        assert not self.holding or not self.subject.acquire_nowait()
+
     def teardown(self) -> None:
         if self.holding:
             self.let_go()
+        kept = self.doomed  # never destroyed: but those that are inside, who would stay there
+        for visit in self.visits:
+            if visit.inner is not None and visit.task in kept and not waits(visit.inner):
+                self.destroy_one(visit.task)
         for _ in range(len(self.visits) + 1):
             self.settle()
         assert not self.subject.locked()
@@ -102,6 +152,9 @@ class ConditionModel(Crowd):
             self.settle()
         self.end()
         assert self.subject.statistics()["waiting"] == 0
+        for task in list(kept):
+            self.destroy_one(task)
+            assert not self.subject.locked()
 
 
 class BarrierModel(Crowd):

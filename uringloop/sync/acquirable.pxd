@@ -5,3 +5,5 @@ from uringloop._core.waitlist cimport Waitlist
 cdef class Acquirable(Waitlist):
     cdef Entry entry       # never changes
     cdef bint direct       # never changes: no subclass in Python has a release() of its own
+
+    cdef int let_go(self) except -1

@@ -28,6 +28,8 @@ cdef class Acquirable(Waitlist):
         ur_guard_lock(&self.guard)
         taken = self.take()
         ur_guard_unlock(&self.guard)
+        if taken:
+            self.collect(True)
         return taken
 
     def acquire_sync(self, timeout=None):
@@ -37,7 +39,11 @@ cdef class Acquirable(Waitlist):
 
     def release(self):
         """From anywhere. Who waits longest has it by the time this returns, and wakes on its own loop."""
-        self.give_back()
+        self.let_go()
+
+    cdef int let_go(self) except -1:
+        """What release() does. (`give_back` is also for what a waiter was granted and can not use.)"""
+        return self.give_back()
 
     def __aenter__(self):
         return self.entry
@@ -52,7 +58,7 @@ cdef class Acquirable(Waitlist):
 
 cdef object _aexit(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     if (<Acquirable> self).direct:
-        (<Acquirable> self).give_back()
+        (<Acquirable> self).let_go()
     else:
         self.release()
     return FINISHED

@@ -13,6 +13,7 @@ from typing import TypeVar
 from uringloop._core.patience import seconds
 from uringloop._core.wait import Entry, Wait
 from uringloop._core.waitlist import Waiter
+from uringloop.sync.claims import Claim, Claims
 from uringloop.sync.line import Line
 from uringloop.sync.lock import Lock
 
@@ -25,6 +26,11 @@ class Condition:
     def __init__(self, lock: Lock | None = None) -> None:
         self._lock = Lock() if lock is None else lock
         self._line = Line()
+        ours = isinstance(self._lock, Lock)
+        self._claims = self._lock.share() if ours else Claims()
+        self._release = self._lock.release_to_wait if ours else self._lock.release
+        # A lock whose class has ways of its own to acquire and release is used by them.
+        self._keeps_claims = ours and type(self._lock).acquire is Lock.acquire
 
     def acquire(self) -> Wait[bool]:
         return self._lock.acquire()
@@ -43,45 +49,52 @@ class Condition:
 
     async def wait(self) -> bool:
         """Let the lock go, wait for a notification, and hold the lock again whatever happened; gives True."""
-        place = self._leave(self._line.stand)
+        if not self._lock.locked():
+            raise RuntimeError("cannot wait on un-acquired lock")
+        claim = self._claims.claim(self._line)
+        try:
+            place = self._leave(self._line.stand, self._release)
+        except BaseException:
+            claim.ended()
+            raise
         try:
             await place  # a notification that a cancelled waiter had is passed on there
         except GeneratorExit:
-            self._forgo()
+            claim.give_up()
             raise
         except BaseException:
-            await self._acquire_again()
+            await self._acquire_again(claim)
             raise
+        claim.was_notified()
         try:
-            await self._acquire_again()
+            await self._acquire_again(claim)
         except BaseException:
-            # It was notified and will not act on it: somebody else may.
-            self._line.wake(1)
+            claim.pass_on()
             raise
         return True
 
-    async def _acquire_again(self) -> None:
+    async def _acquire_again(self, claim: Claim) -> None:
         cancelled = None
         while True:
             try:
-                await self._lock.acquire()
+                if self._keeps_claims:
+                    await self._lock.acquire_again(claim)
+                else:
+                    await self._lock.acquire()
+                    if not claim.ended():
+                        self._lock.release()
                 break
             except CancelledError as error:
                 cancelled = error
             except BaseException:
-                self._forgo()
+                # A task that is destroyed with its loop can not wait for the lock, which another may hold.
+                claim.give_up()
                 raise
         if cancelled is not None:
             try:
                 raise cancelled
             finally:
                 cancelled = None
-
-    def _forgo(self) -> None:
-        """A task that is destroyed with its loop can not wait for the lock, which another may hold; and what is
-        around `wait` is going to release it all the same."""
-        if isinstance(self._lock, Lock):
-            self._lock.owe()
 
     async def wait_for(self, predicate: Callable[[], T]) -> T:
         """Wait until the predicate, called with the lock held, is true; gives what it returned."""
@@ -94,7 +107,9 @@ class Condition:
     def wait_sync(self, timeout: float | None = None) -> bool:
         """From a plain thread: True once notified, False after `timeout` seconds; the lock is held again."""
         timeout, acquire = seconds(timeout), self._lock.acquire_sync
-        place = self._leave(self._line.stand_sync)
+        if not self._lock.locked():
+            raise RuntimeError("cannot wait on un-acquired lock")
+        place = self._leave(self._line.stand_sync, self._lock.release)
         try:
             notified = self._line.sleep_in(place, timeout)
         except BaseException:  # a signal handler's
@@ -121,12 +136,14 @@ class Condition:
             result = predicate()
         return result
 
-    def _leave(self, stand: Callable[[], Waiter]) -> Waiter:
+    def _leave(self, stand: Callable[[], Waiter], release: Callable[[], object]) -> Waiter:
         """A place in the line, taken before the lock is free: no notification falls in between."""
-        if not self._lock.locked():
-            raise RuntimeError("cannot wait on un-acquired lock")
         place = stand()
-        self._lock.release()
+        try:
+            release()
+        except BaseException:
+            place.close()
+            raise
         return place
 
     def notify(self, n: int = 1) -> None:

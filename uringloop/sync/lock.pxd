@@ -1,6 +1,9 @@
 from uringloop.sync.acquirable cimport Acquirable
+from uringloop.sync.claims cimport Claims
 
 
 cdef class Lock(Acquirable):
     cdef bint held         # under the guard: stays true from holder to holder
-    cdef Py_ssize_t owed   # the same: releases that are to do nothing, for who lets go has not got it
+    cdef Claims claims     # set once, under the guard, by the first Condition that shares it
+
+    cdef object hold(self, object value)

@@ -1,10 +1,13 @@
 # Lock: a mutex for tasks of any loops and for plain threads. Owns whether somebody holds it, not who: any
 # task or thread may release it, as asyncio's. Strictly first come, first served; never free while one waits.
+# Where conditions share it, claims.pyx knows who holds it, for tasks that are destroyed while they wait in one.
 from cpython.object cimport PyObject
 
 from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait cimport make_wait
 from uringloop._core.waitlist cimport deliver
 from uringloop.sync.acquirable cimport Acquirable
+from uringloop.sync.claims cimport Claim, Claims
 
 
 cdef class Lock(Acquirable):
@@ -20,10 +23,6 @@ cdef class Lock(Acquirable):
         cdef PyObject *next
         while True:
             ur_guard_lock(&self.guard)
-            if self.owed:
-                self.owed -= 1
-                ur_guard_unlock(&self.guard)
-                return 0
             if not self.held:
                 ur_guard_unlock(&self.guard)
                 raise RuntimeError("Lock is not acquired.")
@@ -37,12 +36,61 @@ cdef class Lock(Acquirable):
     cdef str called(self):
         return "Lock.acquire"
 
-    def owe(self):
-        """One who does not hold it is about to release it, and can not be kept from that: one release does nothing. Whose
-        does not matter, for there will be one for each who holds it, and one more."""
+    cdef object collect(self, object value):
+        return value if self.claims is None else self.hold(value)
+
+    cdef object hold(self, object value):
+        """Note who has it now; a Claim is of one that has waited in a Condition."""
+        cdef bint wanted = True
+        try:
+            if isinstance(value, Claim):
+                wanted = (<Claim> value).end()
+                value = True
+            else:
+                self.claims.hold()
+        except BaseException:
+            self.give_back()
+            raise
+        if not wanted:
+            self.give_back()
+        return value
+
+    cdef int held_by_a_task(self) except -1:
+        if self.claims is not None:
+            self.claims.hold_unseen()
+        return 0
+
+    cdef int lost(self, object value) except -1:
+        if isinstance(value, Claim):
+            (<Claim> value).pass_on()
+        return 0
+
+    cdef int let_go(self) except -1:
+        if self.claims is None or self.claims.let_go():
+            self.give_back()
+        return 0
+
+    # For Condition
+
+    def share(self):
+        """A Condition is going to use it: from now on it knows who holds it."""
+        cdef Claims made = Claims()
         ur_guard_lock(&self.guard)
-        self.owed += 1
+        if self.claims is None:
+            self.claims = made
         ur_guard_unlock(&self.guard)
+        return self.claims
+
+    def release_to_wait(self):
+        """Of one that has made a claim."""
+        if self.direct:
+            self.give_back()
+        else:
+            self.release()
+
+    def acquire_again(self, Claim claim):
+        """Await it to have the lock again, as the claim says."""
+        return make_wait(self, claim)
 
     def locked(self):
         return self.held
