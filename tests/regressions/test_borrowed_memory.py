@@ -324,3 +324,54 @@ def test_refusals_keep_no_frames_of_those_they_were_raised_in(loop: Any) -> None
     loop.run_until_complete(main())
     gc.collect()
     assert [each() for each in seen] == [None] * 10
+
+
+# Sockets
+
+
+def test_sockets_closed_while_another_thread_begins_to_run_their_loop(engine: str, program: Program) -> None:
+    """Without the GIL at the same moment."""
+    program(
+        """
+import asyncio, errno, socket, threading, uringloop
+
+def once():
+    loop = uringloop.new_event_loop()
+    pairs = [socket.socketpair() for _ in range(50)]
+    started = threading.Barrier(2)
+
+    async def receive():
+        for near, _ in pairs:
+            near.setblocking(False)
+        tasks = [asyncio.ensure_future(loop.sock_recv(near, 1)) for near, _ in pairs]
+        await asyncio.sleep(0)
+        return tasks
+
+    async def cancel():
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def run():
+        started.wait()
+        for _ in range(20):
+            loop.run_until_complete(asyncio.sleep(0))
+
+    tasks = loop.run_until_complete(receive())
+    thread = threading.Thread(target=run)
+    thread.start()
+    started.wait()
+    for near, _ in pairs:
+        near.close()
+    thread.join()
+    loop.run_until_complete(cancel())
+    for task in tasks:  # still waiting until now; or the other thread's ring has met the closed descriptor
+        assert task.cancelled() or task.exception().errno == errno.EBADF
+    loop.close()
+    for _, far in pairs:
+        far.close()
+
+for _ in range(50):
+    once()
+""",
+    )

@@ -2,6 +2,7 @@
 # eventfd other threads wake it by, and the pool of receive buffers. An engine takes operations
 # (submit, cancel), waits in one place (sleep), and puts what completed into the loop's ready queue
 # (reap). It never runs a callback. uring.pyx and epoll.pyx are the two kinds, fake.pyx the tests'.
+import _thread
 import os
 import weakref
 
@@ -24,6 +25,7 @@ cdef class Engine:
     def __init__(self, ReadyQueue ready):
         self.ready = ready
         self.ops = OpList()
+        self.renew_hands()
         self.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
         if self.wake_fd < 0:
             raise OSError(errno, os.strerror(errno))
@@ -44,6 +46,11 @@ cdef class Engine:
             self.wake_fd = -1
             if URINGLOOP_DEBUG:
                 count_freed(COUNT_FD)
+
+    cdef int renew_hands(self) except -1:
+        """At first, and in a forked child, where a thread that held them does not exist."""
+        self.hands = _thread.RLock()
+        return 0
 
     cdef int attach(self) except -1:
         """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""

@@ -10,6 +10,7 @@ cdef class IoRefs:
     cdef int begin(self, Loop loop) except -1
     cdef int end(self) noexcept
     cdef int closes(self) except -1
+    cdef int end_all(self, Loop loop, list ended) except -1
 
 
 cdef IoRefs io_refs_of(object sock)

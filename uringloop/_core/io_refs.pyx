@@ -6,6 +6,7 @@ from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT
 from cpython.weakref cimport PyWeakref_NewRef
 
 from uringloop._core.future_op cimport ReadyOp
+from uringloop._core.kernel cimport ur_load_ulong
 from uringloop._core.loop cimport Loop, runs_here
 
 
@@ -23,23 +24,37 @@ cdef class IoRefs:
     cdef int closes(self) except -1:
         """socket.close() closes the descriptor next: the kernel is to let go of it first."""
         cdef Loop loop
+        cdef bint stopped
+        cdef list ended = []  # dropped last: it may run code that waits for a thread which is about to run the loop
         self.closed = True
         if self.waiting <= 0:
             return 0
         loop = self.loop()
         if loop is None or loop.closed:
             return 0
-        if not loop.runner or runs_here(loop):
-            for op in loop.engine.ops:
-                if isinstance(op, ReadyOp):
-                    (<ReadyOp> op).file_closes(self)
-            loop.engine.flush_now()
-        else:
+        if runs_here(loop) or loop.engine.forked:
+            return self.end_all(loop, ended)
+        with loop.engine.hands:
+            stopped = not ur_load_ulong(&loop.runner)
+            if stopped and not loop.closed:
+                self.end_all(loop, ended)
+        if not stopped:
             try:
                 (<object> loop).call_soon_threadsafe(self._closed_elsewhere)
             except RuntimeError:
                 pass  # the loop has been closed meanwhile
         return 0
+
+    cdef int end_all(self, Loop loop, list ended) except -1:
+        """The operations on this socket. What they refer to is `ended`, and the caller's to drop."""
+        ended.extend(loop.engine.ops)
+        for op in list(ended):
+            if isinstance(op, ReadyOp):
+                future = (<ReadyOp> op).future
+                (<ReadyOp> op).file_closes(self)
+                if (<ReadyOp> op).future is not future:
+                    ended.append(future)
+        return loop.engine.flush_now()
 
     def _closed_elsewhere(self):
         self.closes()

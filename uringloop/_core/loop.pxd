@@ -50,6 +50,8 @@ cdef class Loop:
     cdef int run_endings(self) except -1
     cdef int end_run(self) except -1
     cdef int check(self) except -1
+    cdef object taking_over(self)
+    cdef int close_parts(self) except -1
     cdef int drain(self) except -1
     cdef void keep(self, bint kept) noexcept
 

@@ -61,23 +61,24 @@ cdef class Loop:
 
     def _run_until_stopped(self):
         """Turn until stop() was called; then the turn it was called in is finished."""
-        self.engine.attach()
-        ur_store_ulong(&self.runner, PyThread_get_thread_ident())
+        with self.taking_over():
+            ur_store_ulong(&self.runner, PyThread_get_thread_ident())
         try:
-            self.starting = True
-            if self.endings.head is not NULL:
-                self.run_endings()  # what the run before left for this one enters the kernel with its first turn
-            self.starting = False
-            while True:
-                self.turn()
-                if self._stopping:
-                    break
-        finally:
+            self.engine.attach()
             try:
-                self.end_run()
+                self.starting = True
+                if self.endings.head is not NULL:
+                    self.run_endings()  # what the run before left for this one enters the kernel with its first turn
+                self.starting = False
+                while True:
+                    self.turn()
+                    if self._stopping:
+                        break
             finally:
-                self.engine.leave()
-                ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
+                self.end_run()
+        finally:
+            self.engine.leave()
+            ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
 
     cdef int end_run(self) except -1:
         """What was submitted last (a cancelled poll, say, which keeps its file open; what a callback wrote that raised
@@ -250,8 +251,19 @@ cdef class Loop:
     def _close_core(self):
         """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel. Where a signal
         interrupts that, the next call ends it."""
+        with self.taking_over():
+            self.close_parts()
+
+    cdef object taking_over(self):
+        """To be held while this thread takes the loop over: another one, which closes a socket, may be at work on the
+        operations of a loop that does not run."""
+        if self.engine.forked:
+            self.engine.renew_hands()
+        return self.engine.hands
+
+    cdef int close_parts(self) except -1:
         if self.engine.closed:
-            return
+            return 0
         self.inbox.close()
         self.inbox.take(self.ready)
         self.ready.clear()
@@ -263,6 +275,7 @@ cdef class Loop:
         self.ready.clear()
         self.endings.clear()
         self.keep(False)
+        return 0
 
     cdef int drain(self) except -1:
         """Take back what is in the kernel, and wait until it says that it has let go of each."""
