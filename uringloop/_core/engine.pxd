@@ -8,7 +8,11 @@ cdef enum:
     SCRATCH_SIZE = 262144
 
 
+cdef long this_thread() noexcept nogil
+
+
 cdef class Engine:
+    cdef long thread                # that attached it last; 0: none yet
     cdef readonly OpList ops        # in the kernel, or queued to be
     cdef ReadyQueue ready           # the loop's: completed operations go there
     cdef BufferPool pool            # where receives put what arrives; made when first asked for
@@ -31,6 +35,8 @@ cdef class Engine:
     cdef int attach(self) except -1
     cdef int attach_to_drain(self) except -1
     cdef void leave(self) noexcept
+    cdef void before_fork(self) noexcept
+    cdef void inherited(self) noexcept
     cdef int own_wakes(self) except -1
     cdef int submit(self, Op op) except -1
     cdef int cancel(self, Op op) except -1

@@ -19,6 +19,23 @@ from uringloop._core.probe cimport sizes
 from uringloop._core.ready cimport ReadyQueue
 
 
+cdef extern from * nogil:
+    """
+    /* The calling thread's own number. The kernel gives a thread's to another when it has ended; this nobody. */
+    static inline long ur_this_thread(void) {
+        static long given;
+        static __thread long mine;
+        if (!mine) mine = __atomic_add_fetch(&given, 1, __ATOMIC_RELAXED);
+        return mine;
+    }
+    """
+    long ur_this_thread()
+
+
+cdef long this_thread() noexcept nogil:
+    return ur_this_thread()
+
+
 cdef class Engine:
     """What every engine shares."""
 
@@ -54,6 +71,7 @@ cdef class Engine:
 
     cdef int attach(self) except -1:
         """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""
+        self.thread = this_thread()
         if self.wake_op is None:
             self.wake_op = WakeOp(self)
             self.submit(self.wake_op)
@@ -65,6 +83,15 @@ cdef class Engine:
 
     cdef void leave(self) noexcept:
         """The calling thread, to which it belongs, does not run the loop any more, and another one may next."""
+
+    cdef void before_fork(self) noexcept:
+        """The calling thread forks. If the engine is that thread's, what was queued takes effect now, and what ended is
+        learnt of: otherwise a child that goes on with the loop would do it a second time, and never know."""
+
+    cdef void inherited(self) noexcept:
+        """In a forked child: the kernel half is the parent's, and is touched no more. Makes nothing new: few children go
+        on with what they inherited. One that does, in the loop's turn even, attaches before it enters the kernel."""
+        self.forked = 1
 
     cdef int own_wakes(self) except -1:
         """An eventfd of this process under the inherited number, before it runs the loop: what parent and child share
@@ -196,12 +223,17 @@ _living = weakref.WeakSet()
 forks = 0
 
 
+def _before_fork():
+    for engine in list(_living):
+        (<Engine> engine).before_fork()
+
+
 def _after_fork_in_child():
     # The eventfd is shared with the parent: a wake here must not reach it, nor may the ring be entered.
     global forks
     forks += 1
     for engine in list(_living):
-        (<Engine> engine).forked = True
+        (<Engine> engine).inherited()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -46,4 +46,5 @@ cdef class EpollEngine(Engine):
     cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1
     cdef list _advance_all(self, list waiting)
     cdef int _renew(self) except -1
+    cdef int _end_running(self) except -1
     cdef void _close_epoll(self) noexcept

@@ -13,7 +13,7 @@ from cpython.ref cimport Py_DECREF
 from uringloop._core.workers import Workers
 
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
-from uringloop._core.engine cimport Engine
+from uringloop._core.engine cimport Engine, this_thread
 from uringloop._core.kernel cimport (
     EAGAIN, EBADF, ECANCELED, EEXIST, EINTR, ENOENT, ENOSYS, EPERM, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL,
     EPOLL_CTL_MOD, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, INT64_MAX, IORING_CQE_F_BUFFER, IORING_CQE_BUFFER_SHIFT,
@@ -90,8 +90,22 @@ cdef class EpollEngine(Engine):
             self.own_wakes()
             self._renew()
             self.forked = 0
-            self.workers = None
+            self._end_running()
         return Engine.attach(self)
+
+    cdef int _end_running(self) except -1:
+        """The workers are the parent's, and so is what they were doing."""
+        self.workers = None
+        ended = {job[0] for job in self.finished}
+        for op in self.running:
+            if op not in ended:
+                self.settle(op, -ECANCELED, 0)
+        self.running.clear()
+        return 0
+
+    cdef void before_fork(self) noexcept:
+        if self.thread == this_thread() and not self.forked and not self.closed:
+            self.flush()
 
     cdef int _renew(self) except -1:
         """Another epoll instead of this one, told of everything anew."""
@@ -133,6 +147,8 @@ cdef class EpollEngine(Engine):
         return self.blind_turns >= BLIND_TURNS
 
     cdef int poll(self) except -1:
+        if self.forked:
+            self.attach()
         self.flush()
         return self.wait(0)
 
@@ -144,6 +160,9 @@ cdef class EpollEngine(Engine):
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
         self.sleeps += 1
+        if self.forked:
+            self.attach()
+            deadline_ns = 0  # a wake that came before could not be written
         self.flush()
         if self.settled or self.finished or self.ready.count:
             return self.wait(0)

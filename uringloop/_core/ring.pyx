@@ -21,7 +21,7 @@ cdef int ring_open(Ring *ring, unsigned entries, unsigned completions, uint32_t 
     cdef int fd
     memset(ring, 0, sizeof(Ring))
     memset(&params, 0, sizeof(params))
-    ring.fd = -1
+    _absent(ring)
     params.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP
     params.cq_entries = completions
     fd = ur_io_uring_setup(entries, &params)
@@ -98,8 +98,16 @@ cdef void ring_close(Ring *ring) noexcept nogil:
         munmap(ring.rings_map, ring.rings_size)
     if ring.fd >= 0:
         c_close(ring.fd)
+    _absent(ring)
+
+
+cdef void _absent(Ring *ring) noexcept nogil:
+    """A ring that is not there looks like one in which nothing happens."""
     ring.sqes_map = ring.cq_map = ring.rings_map = NULL
     ring.fd = ring.enter_fd = -1
+    ring.enter_flags &= ~IORING_ENTER_REGISTERED_RING
+    ring.nothing = ring.filled = 0
+    ring.sq_head = ring.sq_tail = ring.sq_flags = ring.cq_head = ring.cq_tail = ring.cq_overflow = &ring.nothing
 
 
 cdef int ring_enable(Ring *ring) noexcept nogil:

@@ -26,7 +26,7 @@ cdef class UringEngine(Engine):
 
     cdef int _open(self) except -1
     cdef int _move(self) except -1
-    cdef void _change_hands(self, long this_thread) noexcept
+    cdef void _change_hands(self, long thread) noexcept
     cdef bint _again(self, Op op) noexcept
     cdef void _close_ring(self) noexcept
     cdef int _remember(self, uintptr_t entry) except -1
@@ -35,7 +35,7 @@ cdef class UringEngine(Engine):
     cdef void _walk(self) noexcept
     cdef void _settle_quiet(self) noexcept
     cdef void _let_end(self) noexcept
-    cdef bint _of_another(self, long this_thread) noexcept
+    cdef bint _of_another(self, long thread) noexcept
     cdef int _leave_ring(self) except -1
     cdef int _take_back(self) except -1
     cdef int _take_along(self, bint none) except -1

@@ -14,7 +14,7 @@ from posix.unistd cimport getpid
 
 from uringloop._core.buffers cimport BufferPool
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
-from uringloop._core.engine cimport Engine
+from uringloop._core.engine cimport Engine, this_thread
 from uringloop._core.fixed_table cimport FixedTable
 from uringloop._core.kernel cimport (
     EAGAIN, EBUSY, ECANCELED, EINTR, EINVAL, ENFILE, EMFILE, ENOMEM, ETIME, IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER,
@@ -29,18 +29,6 @@ from uringloop._core.ring cimport (
     Ring, ring_close, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_register, ring_unregister,
     ring_wants_enter,
 )
-
-cdef extern from * nogil:
-    """
-    /* The calling thread's own number. The kernel gives a thread's to another when it has ended; this nobody. */
-    static inline long ur_this_thread(void) {
-        static long given;
-        static __thread long mine;
-        if (!mine) mine = __atomic_add_fetch(&given, 1, __ATOMIC_RELAXED);
-        return mine;
-    }
-    """
-    long ur_this_thread()
 
 # What an abandoned ring might still write to.
 cdef list _orphans = []
@@ -128,33 +116,33 @@ cdef class UringEngine(Engine):
         self.owner = 0  # nobody enters what is not there, should there be no new one
 
     cdef int attach(self) except -1:
-        cdef long this_thread = ur_this_thread()
+        cdef long here = this_thread()
         cdef int err
         if self.forked:
             self.own_wakes()
         if self.forked or self.ring.fd < 0:
             self._move()
-        elif self._of_another(this_thread):
+        elif self._of_another(here):
             if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
                 self._move()
             else:
-                self._change_hands(this_thread)
+                self._change_hands(here)
         if not self.owner:
             err = ring_enable(&self.ring)
             if err < 0:
                 raise OSError(-err, f"io_uring_register: {os.strerror(-err)}")
-            self.owner = this_thread
+            self.owner = here
         self.register_at = self.ring.enters + REGISTER_AFTER if offer().registered_ring else LONG_MAX
         return Engine.attach(self)
 
-    cdef bint _of_another(self, long this_thread) noexcept:
-        return self.owner != 0 and this_thread != self.owner
+    cdef bint _of_another(self, long thread) noexcept:
+        return self.owner != 0 and thread != self.owner
 
     cdef int attach_to_drain(self) except -1:
         """A ring that is another thread's is only left: no new one has to be had for what ends anyway."""
         if self.ring.fd < 0:
             return 0
-        if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER and self._of_another(ur_this_thread()):
+        if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER and self._of_another(this_thread()):
             return self._leave_ring()
         self.attach()
         self.register_at = LONG_MAX  # no `leave` follows
@@ -220,10 +208,10 @@ cdef class UringEngine(Engine):
             self._remember(<uintptr_t> <PyObject *> op)
         return 0
 
-    cdef void _change_hands(self, long this_thread) noexcept:
+    cdef void _change_hands(self, long thread) noexcept:
         """Without SINGLE_ISSUER the ring itself goes to the other thread. Leaving it would lose data: the kernel
         may complete a receive at any moment, after the last walk too."""
-        self.owner = this_thread
+        self.owner = thread
         self.shared_out = True
 
     cdef void leave(self) noexcept:
@@ -350,12 +338,33 @@ cdef class UringEngine(Engine):
 
     cdef int flush_now(self) except -1:
         self.collected_early = True
-        if self.owner and not self.forked and self.owner == ur_this_thread():
+        if self.owner and not self.forked and self.owner == this_thread():
             self._enter(False, 0)
         return 0
 
+    cdef void before_fork(self) noexcept:
+        cdef int ret = 0
+        cdef bint all_written = False
+        if not self.owner or self.forked or self.owner != this_thread():
+            return
+        self.collected_early = True
+        while ret >= 0 and not all_written:  # as `_enter`, but for signals: what their handlers raise would be lost here
+            all_written = self._fill()
+            with nogil:
+                ret = ring_enter(&self.ring, 0, 0)
+            self.reap()
+
+    cdef void inherited(self) noexcept:
+        Engine.inherited(self)
+        self._close_ring()  # by all its descriptors a ring lives on
+        self.quiet_count = 0
+        self.taskrun_visible = False
+        self.register_at = LONG_MAX
+        if self.pool is not None:
+            self.pool.forget_ring(False)
+
     cdef int sleep(self, int64_t deadline_ns) except -1:
-        if self.ring.fd < 0:
+        if self.ring.fd < 0 and not self.forked:
             return self._take_along(True)  # it was left, to be drained
         self.sleeps += 1
         return self._enter(True, deadline_ns)
@@ -363,8 +372,11 @@ cdef class UringEngine(Engine):
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1:
         cdef int ret
         cdef bint all_written
-        if self.fixed is not None and self.fixed.left:
+        if self.fixed is not None and self.fixed.left and not self.forked:
             self.fixed.sweep()
+        if self.forked:
+            self.attach()
+            wait = False  # a wake that came before could not be written
         if self.ring.enters >= self.register_at:
             self.register_at = LONG_MAX
             ring_register(&self.ring)
@@ -462,7 +474,7 @@ cdef class UringEngine(Engine):
         return self.pool
 
     cdef int pin(self, void *memory, size_t length, int *number) except? -1:
-        if not offer().fixed_buffers:
+        if not offer().fixed_buffers or self.ring.fd < 0:
             return 0
         if self.fixed is None:
             self.fixed = FixedTable()
@@ -471,7 +483,7 @@ cdef class UringEngine(Engine):
     cdef void unpin(self, int number) noexcept:
         if self.fixed is not None:
             self.fixed.leave(number)
-            if self.owner == ur_this_thread() and not self.forked and self.ring.fd >= 0:
+            if self.owner == this_thread() and not self.forked and self.ring.fd >= 0:
                 self.fixed.sweep()
 
     cdef bint has_pinned(self, int number) noexcept:
@@ -480,8 +492,6 @@ cdef class UringEngine(Engine):
     cdef int close(self) except -1:
         if self.closed:
             return 0
-        if self.forked and self.pool is not None:
-            self.pool.forget_ring(False)
         self._close_ring()
         _unclosed.discard(self)
         return Engine.close(self)

@@ -13,6 +13,7 @@ import threading
 import weakref
 from asyncio import coroutines
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -133,6 +134,20 @@ class Signals:
             return
         _close(pair)
 
+    def _leave_pair_to_parent(self) -> None:
+        """In a child that was forked in a turn of the loop, and may go on in it: what arrives is the parent's. The
+        child listens by a pair of its own from its next turn on, if it has one."""
+        if self._pair is not None and self._loop._thread_id == threading.get_ident():
+            self._loop._remove_reader(self._pair[0].fileno())
+            self._loop.call_soon(self._listen_in_child)
+
+    def _listen_in_child(self) -> None:
+        with suppress(
+            ValueError, OSError
+        ):  # not the main thread, or no descriptors: as if nothing had listened
+            if self._inherited:
+                self._listen()
+
     def _hush(self) -> None:
         if self._pair is None:
             return
@@ -213,6 +228,7 @@ def _after_fork_in_child() -> None:
             signals._heard = False
             if signals._pair[1].fileno() == listening:
                 listening = -1
+            signals._leave_pair_to_parent()
     if listening != -1:
         signal.set_wakeup_fd(listening)
 
