@@ -62,7 +62,7 @@ cdef class Accepted(Runnable):
                 transport._report(error, f"Exception in callback {described}")
         finally:  # also for when the loop runs again
             if not transport.closing:
-                transport.start_reading()
+                transport.begin_reading()
             if self.cancelled:
                 self.end()
             else:

@@ -103,9 +103,12 @@ cdef class DatagramTransport(Transport):
 
     def _start_reading(self):
         """Once connection_made was called."""
-        if self.reader is None and not self.closing and self.fd >= 0:
-            self.reader = make_poll(self, POLLIN)
-            self.read_on()
+        try:
+            if self.reader is None and not self.closing and self.fd >= 0:
+                self.reader = make_poll(self, POLLIN)
+                self.read_on()
+        except MemoryError as error:
+            self.fatal(error, "Fatal read error on datagram transport")
 
     cdef int read_on(self) except -1:
         if self.reader is not None and self.reader.state == OP_IDLE and not self.closing and not self._paused:
@@ -146,6 +149,8 @@ cdef class DatagramTransport(Transport):
                 except OSError as error:
                     delivered += 1
                     self.failed(error)
+                except MemoryError as error:
+                    self.fatal(error, "Fatal read error on datagram transport")
                 delivered += len(data)
                 if data:
                     self.deliver(data, addresses)
@@ -419,8 +424,8 @@ cdef class DatagramTransport(Transport):
             self.resume_writer()
         finally:
             if self.closing and not self.lost and self.unsent() == 0:
-                self.lost += 1
                 self._soon(None)
+                self.lost += 1
         return 0
 
     cdef int failed(self, object error) except -1:

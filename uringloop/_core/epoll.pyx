@@ -125,16 +125,16 @@ cdef class EpollEngine(Engine):
     cdef int submit(self, Op op) except -1:
         if self.closed:
             raise RuntimeError("Event loop is closed")
-        self.ops.submitted(op)
         self.backlog.append(op)
+        self.ops.submitted(op)  # not before there was memory for it
         return 0
 
     cdef int cancel(self, Op op) except -1:
         if op.state == OP_IN_KERNEL:
             # Now, not when the turn ends: the caller may close the descriptor next. Were a duplicate of it
             # open elsewhere, epoll would go on telling of it, and could not be told to stop.
-            self.unwatch(op)
             self.backlog.append(op)
+            self.unwatch(op)
         if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
             self.ops.cancelling(op)
         return 0

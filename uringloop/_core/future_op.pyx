@@ -120,10 +120,11 @@ cdef class FutureOp(Op):
     cdef object suspend(self):
         self.loop.check()  # between two of its parts it may have been closed
         self.done = False
-        self.loop.engine.submit(self)
-        self.future = PyObject_Call(_Future, _NO_ARGUMENTS, self.loop.future_arguments)
-        self.future._asyncio_future_blocking = True
-        return self.future
+        future = PyObject_Call(_Future, _NO_ARGUMENTS, self.loop.future_arguments)
+        self.loop.engine.submit(self)  # not before there is a future to settle
+        self.future = future
+        future._asyncio_future_blocking = True
+        return future
 
     cdef int stop(self) except -1:
         """End it, wherever it is; with a submission in the kernel that is a request, and the object stays."""

@@ -177,11 +177,18 @@ cdef class RecvOp(Op):
                 self._take()
             if self.ended and self.transport is not None:
                 self._end()
-        except BaseException:
-            # Leaves the loop (KeyboardInterrupt): the rest is delivered when it runs again, the end told again.
+            return self._go_on(transport)
+        except (SystemExit, KeyboardInterrupt):
+            # Leaves the loop: the rest is delivered when it runs again, the end told again.
             if not self.queued:
                 ready_push(self.engine.ready, self)
             raise
+        except BaseException as error:
+            # No memory: the connection cannot go on without what it has lost.
+            self.drop()
+            return transport.fatal(error, "Fatal read error on socket transport")
+
+    cdef int _go_on(self, Transport transport) except -1:
         if self.transport is None:
             return 0
         if transport.told:

@@ -24,6 +24,7 @@ cdef class StreamTransport(Transport):
     cdef int error               # what shutdown() said after the last byte
 
     cdef int start_reading(self) except -1
+    cdef int begin_reading(self) except -1
     cdef int write_bytes(self, bytes data) except -1
     cdef int push(self) except -1
     cdef bint may_call(self) noexcept

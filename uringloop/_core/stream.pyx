@@ -98,7 +98,17 @@ cdef class StreamTransport(Transport):
         return 0
 
     def _start_reading(self):
-        self.start_reading()
+        self.begin_reading()
+
+    cdef int begin_reading(self) except -1:
+        """A connection that cannot be read ends: it would stay open, and mute."""
+        try:
+            self.start_reading()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, "Fatal read error on socket transport")
+        return 0
 
     # Reading
 
@@ -410,8 +420,8 @@ cdef class StreamTransport(Transport):
         if self.empty_waiter is not None and not self.empty_waiter.done():
             self.empty_waiter.set_result(None)
         if self.closing:
-            self.lost += 1
             self._soon(None)
+            self.lost += 1
         elif self._eof:
             c_shutdown(self.fd, SHUT_WR)
         return 0

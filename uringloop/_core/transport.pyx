@@ -16,7 +16,9 @@ from libc.string cimport memcpy, memset
 from uringloop._core.address cimport address_from_raw
 from uringloop._core.counters cimport COUNT_TRANSPORT, count_freed, count_made
 from uringloop._core.handle cimport Handle, make_handle
-from uringloop._core.kernel cimport EINVAL, URINGLOOP_DEBUG, c_close, sockaddr, sockaddr_storage, socklen_t
+from uringloop._core.kernel cimport (
+    EINVAL, URINGLOOP_DEBUG, c_close, sockaddr, sockaddr_storage, socklen_t, ur_load_flag,
+)
 from uringloop._core.loop cimport Loop
 from uringloop._core.ready cimport ready_push
 
@@ -344,8 +346,8 @@ cdef class Transport:
         self.stop_receiving()
         self.send_written()
         if self.unsent() == 0 and not self.lost:
-            self.lost += 1
             self._soon(None)
+            self.lost += 1
 
     def abort(self):
         """Close now: what is queued is dropped."""
@@ -375,12 +377,12 @@ cdef class Transport:
     cdef int force_close(self, object error) except -1:
         if self.lost:
             return 0
+        self._soon(error)  # first: without the memory for it nothing has happened yet
+        self.lost += 1
         self.drop_unsent()
         if not self.closing:
             self.closing = True
             self.stop_receiving()
-        self.lost += 1
-        self._soon(error)
         return 0
 
     cdef int io_failed(self, int error, str message) except -1:
@@ -389,7 +391,10 @@ cdef class Transport:
 
     def _soon(self, error):
         """Tell the protocol in the next turn, never from inside one of its own calls."""
-        self._loop.check()
+        if ur_load_flag(&self._loop.closed):
+            self.closing = True
+            self.lost += 1
+            self._loop.check()
         cdef Handle handle = make_handle(self._call_connection_lost, (error,), self.cvars)
         ready_push(self._loop.ready, handle)
 

@@ -47,7 +47,6 @@ cdef class Descriptor:
         self.mode = found.stx_mode
         if S_ISDIR(self.mode):
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR), name)
-        self.fd = fd
         self.name = name
         self.closefd = closefd
         self.stream = not (S_ISREG(self.mode) or S_ISBLK(self.mode))
@@ -58,6 +57,7 @@ cdef class Descriptor:
         # A filesystem that asks a server may take "do not wait" lightly: FUSE waits for its server all the same.
         self.tells_reads = self.tells_writes = self.local or self.stream
         self.seekable = c_lseek(fd, 0, 1) >= 0
+        self.fd = fd  # the caller's to close until here
 
     def __cinit__(self):
         self.fd = -1

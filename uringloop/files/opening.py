@@ -271,9 +271,9 @@ def described(loop: Any, fd: int, order: Order) -> Descriptor:
     """Who owns the descriptor from now on; of one that is no file's, nobody."""
     try:
         descriptor = Descriptor(fd, order.file, order.closefd, order.direct)
-        descriptor.made_at = stack_here(loop)
-        return descriptor
     except BaseException:
         if not isinstance(order.file, int):
             os.close(fd)
         raise
+    descriptor.made_at = stack_here(loop)  # if that fails, the descriptor closes its number by itself
+    return descriptor

@@ -108,7 +108,7 @@ def stack_of(loop: Any) -> list[str]:
     stack = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False)
     stack.reverse()
     for at in range(len(stack) - 1, -1, -1):
-        if stack[at].filename == _OWN and stack[at].name in ("run_forever", "_run_once"):
+        if stack[at].filename == _OWN and stack[at].name in ("_run_alone", "_run_once"):
             del stack[: at + 1]
             break
     linecache.checkcache()

@@ -121,8 +121,9 @@ class Listener:
             self.report(error, protocol, transport)
 
     def report(self, error: BaseException, protocol: Any, transport: Any) -> None:
-        """asyncio speaks of connections that could not be set up in debug mode only: a peer can cause any number."""
-        if not self._loop.get_debug():
+        """asyncio speaks of connections that could not be set up in debug mode only: a peer can cause any number. That
+        memory ran out is told always."""
+        if not self._loop.get_debug() and not isinstance(error, MemoryError):
             return
         context = {"message": "Error on transport creation for incoming connection", "exception": error}
         if protocol is not None:

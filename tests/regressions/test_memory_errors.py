@@ -1,0 +1,194 @@
+"""Each allocation fails once, in turn, while a loop works. The caller, the protocol or the exception handler is told, the
+connection does not stay open and mute, and the next call works. asyncio's loop lets some of these errors out of
+run_forever(), and so do we: that is told, too."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+pytestmark = [
+    pytest.mark.engines("uring"),  # epoll keeps Python lists of what it waits for: without memory it forgets
+    pytest.mark.skipif(importlib.util.find_spec("_testcapi") is None, reason="this Python has no _testcapi"),
+]
+
+SWEEP = """
+import asyncio, logging, os, socket, sys, tempfile, warnings
+import _testcapi
+import uringloop
+
+logging.disable(logging.CRITICAL)
+warnings.simplefilter("ignore")
+loop = uringloop.new_event_loop()
+asyncio.set_event_loop(loop)
+told = []
+sys.unraisablehook = lambda unraisable: told.append(repr(unraisable))
+loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
+NEVER = 10**9
+
+class Server(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        self.transport.write(data)
+    def connection_lost(self, error):
+        error and told.append(repr(error))
+
+class Client(Server):
+    def __init__(self):
+        self.ended, self.size, self.wanted = loop.create_future(), 0, 100
+    def connection_made(self, transport):
+        self.transport = transport
+        transport.write(bytes(100))
+    def data_received(self, data):
+        self.size += len(data)
+        if self.size >= self.wanted and not self.ended.done():
+            self.ended.set_result(None)
+    def connection_lost(self, error):
+        super().connection_lost(error)
+        self.ended.done() or self.ended.set_result("lost")
+
+async def handler(reader, writer):
+    try:
+        writer.write(await reader.readexactly(100))
+        await writer.drain()
+    finally:
+        writer.close()
+
+server = loop.run_until_complete(loop.create_server(Server, "127.0.0.1", 0)).sockets[0].getsockname()
+streams = loop.run_until_complete(asyncio.start_server(handler, "127.0.0.1", 0)).sockets[0].getsockname()
+path = tempfile.mkstemp()[1]
+
+def fail(number):
+    _testcapi.set_nomemory(number, number + 1)
+
+async def connect(number):
+    fail(number)
+    transport, protocol = await loop.create_connection(Client, *server)
+    try:
+        return await protocol.ended
+    finally:
+        transport.close()
+
+async def write(number, *parts):
+    transport, protocol = await loop.create_connection(Client, *server)
+    await protocol.ended
+    protocol.ended = loop.create_future()
+    protocol.wanted += sum(map(len, parts)) or 50
+    fail(number)
+    transport.writelines(parts or [bytes(50)])
+    try:
+        return await protocol.ended
+    finally:
+        transport.close()
+
+async def write_much(number):
+    return await write(number, bytes(300_000), *[bytes(1000)] * 300)
+
+async def stream(number):
+    fail(number)
+    reader, writer = await asyncio.open_connection(*streams)
+    try:
+        writer.write(bytes(100))
+        return None if len(await reader.read()) == 100 else "lost"
+    finally:
+        writer.close()
+
+async def sock(number):
+    left, right = socket.socketpair()
+    with left, right:
+        left.setblocking(False)
+        right.setblocking(False)
+        fail(number)
+        receiving = asyncio.ensure_future(loop.sock_recv(right, 10))
+        await asyncio.sleep(0)
+        await loop.sock_sendall(left, b"abc")
+        await receiving
+
+async def file(number):
+    fail(number)
+    async with await uringloop.open_file(path, "rb") as opened:
+        await opened.read()
+
+async def datagram(number):
+    got = loop.create_future()
+    class Endpoint(asyncio.DatagramProtocol):
+        def datagram_received(self, data, address):
+            got.done() or got.set_result(None)
+        def connection_lost(self, error):
+            error and told.append(repr(error))
+            got.done() or got.set_result("lost")
+    transport, _ = await loop.create_datagram_endpoint(Endpoint, local_addr=("127.0.0.1", 0))
+    try:
+        fail(number)
+        transport.sendto(b"x", transport.get_extra_info("sockname"))
+        return await got
+    finally:
+        _testcapi.remove_mem_hooks()
+        transport.close()
+
+def run(call, number):
+    told.clear()
+    async def guarded():
+        try:
+            return await call(number)
+        finally:
+            _testcapi.remove_mem_hooks()
+    task = loop.create_task(guarded())
+    task.add_done_callback(lambda task: loop.stop())
+    patience = loop.call_later(0.3 if number < NEVER else 5, loop.stop)
+    try:
+        loop.run_forever()
+    except MemoryError as error:
+        told.append(repr(error))
+    finally:
+        _testcapi.remove_mem_hooks()
+    patience.cancel()
+    if not task.done():
+        task.cancel()
+        loop.call_soon(lambda: loop.call_soon(loop.stop))
+        loop.run_forever()
+        return "hangs"
+    error = None if task.cancelled() else task.exception()
+    if error is None:
+        return task.result()
+    told.append(repr(error))
+    return "fails"
+
+call = globals()[sys.argv[1]]
+run(call, NEVER), run(call, NEVER)
+for number in range(int(sys.argv[2])):
+    outcome, said = run(call, number), list(told)
+    if outcome is not None and not said:
+        print(number, outcome, "and nothing is told")
+    if "Bad file descriptor" in str(said):
+        print(number, "closes twice", said)
+    if outcome == "hangs" and any("_start_reading" in what for what in said):
+        print(number, "stays open", said)
+    afterwards = run(call, NEVER)
+    if afterwards is not None:
+        print(number, "afterwards", afterwards, told)
+os.unlink(path)
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        ("connect", 110),
+        ("write", 30),
+        ("write_much", 60),
+        ("stream", 110),
+        ("sock", 30),
+        ("file", 40),
+        ("datagram", 40),
+    ],
+)
+def test_memory_that_runs_out_is_told_and_the_loop_goes_on(
+    engine: str, program: Any, call: str, count: int
+) -> None:
+    assert program(SWEEP, call, str(count)).stdout == ""
