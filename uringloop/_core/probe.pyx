@@ -93,6 +93,10 @@ cdef _ask():
     modern = _operation_offered(&ring, IORING_OP_SEND_ZC)
     if not modern:
         found.refused = ENOSYS
+    if found.refused:
+        ring_close(&ring)
+        _offer.refused = found.refused  # and nothing is offered of a ring that nobody gets
+        return
     found.buffer_ring = modern and "buffer_ring" not in disabled
     found.multishot_recv = found.buffer_ring and "multishot_recv" not in disabled
     found.multishot_accept = modern and "multishot_accept" not in disabled

@@ -76,7 +76,8 @@ def diagnose() -> Report:
         instead = "" if chosen else ", loops run on epoll instead"
         advice.append(f"io_uring is refused{instead}. To allow it: {remedy}.")
     limits = _limits()
-    return Report(refused is None, chosen, cause, _versions(), limits, _features(), advice + _further(limits))
+    features = _features(refused is None)
+    return Report(refused is None, chosen, cause, _versions(), limits, features, advice + _further(limits))
 
 
 def _versions() -> dict[str, str]:
@@ -110,7 +111,7 @@ def _limits() -> dict[str, str]:
     }
 
 
-def _features() -> list[Feature]:
+def _features(usable: bool) -> list[Feature]:
     here, off = offered(), switched_off()
     found = []
     for name, (since, what) in FEATURES.items():
@@ -121,6 +122,8 @@ def _features() -> list[Feature]:
                 note = "switched off by URINGLOOP_DISABLE"
             elif instead is not None and here[instead]:
                 note = f"not needed: {instead} is used"
+            elif not usable:
+                note = f"not used: no ring is to be had; {what}"
             else:
                 note = f"not offered; {what}"
         found.append(Feature(name, here[name], since, note))
