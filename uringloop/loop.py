@@ -16,7 +16,7 @@ from uringloop._core import calls, tasks  # noqa: F401  # what they say of thems
 from uringloop._core.datagram import make_datagram_transport
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop
-from uringloop._core.probe import refusal
+from uringloop._core.probe import locked_memory, refusal
 from uringloop._core.resolve import getaddrinfo, getnameinfo
 from uringloop._core.sock_op import (
     sock_accept,
@@ -49,8 +49,9 @@ Ts = TypeVarTuple("Ts")
 ENGINES = ("auto", "uring", "epoll", "fake")
 
 
-def choose_engine(wanted: str | None) -> tuple[str, type[Any]]:
-    """The engine class for a name: "auto" takes io_uring where the kernel lets us, and says so where not."""
+def choose_engine(wanted: str | None, refused: tuple[int, str, str] | None = None) -> tuple[str, type[Any]]:
+    """The engine class for a name: "auto" takes io_uring where the kernel lets us, and says so where not. `refused` is
+    why a ring could not be had, if that was tried."""
     name = wanted or os.environ.get("URINGLOOP_ENGINE") or "auto"
     if name not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {name!r}")
@@ -61,7 +62,13 @@ def choose_engine(wanted: str | None) -> tuple[str, type[Any]]:
             raise ValueError("only a debug build has the fake engine") from None
         return name, FakeEngine
     if name in ("auto", "uring"):
-        refused = refusal()
+        if refused is None:
+            try:
+                refused = refusal()
+            except OSError as error:
+                refused = locked_memory(error)
+                if refused is None:
+                    raise
         if refused is None:
             return "uring", UringEngine
         number, cause, remedy = refused
@@ -95,8 +102,17 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         name, engine_class = choose_engine(engine)
         base_events.BaseEventLoop.__init__(self)
         self._closed = True  # still
+        short = None
+        try:
+            self._set_up(engine_class, {"entries": entries}, busy_poll)
+        except OSError as error:
+            short = locked_memory(error) if name == "uring" else None
+            if short is None:
+                raise
+        if short is not None:
+            name, engine_class = choose_engine(engine, short)
+            self._set_up(engine_class, {"entries": entries}, busy_poll)
         self._engine_name = name
-        self._set_up(engine_class, {"entries": entries}, busy_poll)
         self._transports = TransportTable()
         # By socket: a number may be another's by the time a server is closed.
         self._listeners: dict[socket.socket, Listener] = {}

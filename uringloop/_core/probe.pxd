@@ -31,3 +31,4 @@ cdef struct Sizes:
 cdef Offer *offer() except NULL
 cdef Sizes *sizes() except NULL
 cdef bint cuts_datagrams()
+cpdef locked_memory(error)

@@ -3,6 +3,7 @@
 # outlives the question.
 import errno as errno_module
 import os
+import resource
 import socket
 
 from libc.string cimport memset
@@ -25,6 +26,7 @@ SWITCHES = (
 )
 
 cdef enum:
+    CAP_IPC_LOCK = 14
     UDP_SEGMENT = 103  # not in every libc's headers, nor in the socket module
 
 cdef Offer _offer
@@ -192,9 +194,58 @@ def refusal():
             "set kernel.io_uring_disabled to 0, or to 1 and add this user's group to kernel.io_uring_group")
 
 
+cpdef locked_memory(error):
+    """As `refusal`, where an OSError says that a ring was not to be had since this user may lock no more memory: kernels
+    before 5.12, and from 6.14 on, count rings there. Else None."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    if error.errno != errno_module.ENOMEM or soft == resource.RLIM_INFINITY or _may_lock_any():
+        return None
+    return (error.errno, f"this user's rings take more than the {soft // 1024} KB of memory that RLIMIT_MEMLOCK lets "
+            "all processes of the user lock together (ENOMEM)",
+            "raise the limit (ulimit -l, LimitMEMLOCK= in a unit of systemd, docker run --ulimit memlock=), "
+            "or give the program CAP_IPC_LOCK")
+
+
+def _may_lock_any():
+    """CAP_IPC_LOCK counts only where the user namespace is the machine's own."""
+    try:
+        with open("/proc/self/status") as status, open("/proc/self/uid_map") as users:
+            mine = [line.split()[1] for line in status if line.startswith("CapEff:")]
+            return bool(int(mine[0], 16) >> CAP_IPC_LOCK & 1) and users.read().split() == ["0", "0", "4294967295"]
+    except (OSError, IndexError, ValueError):
+        return False
+
+
+def locked_by_a_ring():
+    """How many bytes of RLIMIT_MEMLOCK the ring of a loop takes; 0: rings are not counted there, or not this user's. To
+    see that, the limit of this process is 0 for a moment: for doctor, and no program that makes loops meanwhile."""
+    cdef Ring ring
+    cdef size_t page = os.sysconf("SC_PAGESIZE"), size
+    cdef int err = ring_open(&ring, sizes().entries, sizes().completions, offer().setup_flags)
+    if err < 0:
+        raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
+    size = sum((length + page - 1) // page * page for length in (ring.rings_size, ring.cq_size, ring.sqes_size))
+    ring_close(&ring)
+    limits = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, limits[1]))
+    try:
+        err = ring_open(&ring, 4, 8, offer().setup_flags)
+    finally:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, limits)
+    if err == 0:
+        ring_close(&ring)
+        return 0
+    return size
+
+
 def offered():
     """What the core will use here, by name; for doctor and the tests."""
-    cdef Offer *found = offer()
+    cdef Offer found
+    memset(&found, 0, sizeof(found))
+    try:
+        found = offer()[0]
+    except OSError:
+        pass  # short of something just now: no ring, and nothing of one
     flags = {
         "single_issuer": IORING_SETUP_SINGLE_ISSUER, "defer_taskrun": IORING_SETUP_DEFER_TASKRUN,
         "coop_taskrun": IORING_SETUP_COOP_TASKRUN, "taskrun_flag": IORING_SETUP_TASKRUN_FLAG,

@@ -29,6 +29,7 @@ cdef struct Ring:
 
 cdef int ring_open(Ring *ring, unsigned entries, unsigned completions, uint32_t flags) noexcept nogil
 cdef void ring_close(Ring *ring) noexcept nogil
+cdef int64_t ring_closed_at() noexcept nogil
 cdef int ring_enable(Ring *ring) noexcept nogil
 cdef void ring_register(Ring *ring) noexcept nogil
 cdef void ring_unregister(Ring *ring) noexcept nogil

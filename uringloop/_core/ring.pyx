@@ -11,8 +11,11 @@ from uringloop._core.kernel cimport (
     IORING_UNREGISTER_RING_FDS, MADV_DONTFORK, MAP_FAILED, MAP_POPULATE, MAP_SHARED, PROT_READ, PROT_WRITE, c_close,
     errno, io_uring_getevents_arg, io_uring_params, io_uring_rsrc_update, io_uring_timespec, madvise, mmap, munmap,
     uintptr_t, uint64_t, ur_io_uring_enter, ur_io_uring_register, ur_io_uring_setup, ur_load_acquire, ur_load_relaxed,
-    ur_now_ns, ur_store_release,
+    ur_load_ulong, ur_now_ns, ur_store_release, ur_store_ulong,
 )
+
+
+cdef long _closed_at  # when a ring of this process was closed last; of any thread
 
 
 cdef int ring_open(Ring *ring, unsigned entries, unsigned completions, uint32_t flags) noexcept nogil:
@@ -98,7 +101,14 @@ cdef void ring_close(Ring *ring) noexcept nogil:
         munmap(ring.rings_map, ring.rings_size)
     if ring.fd >= 0:
         c_close(ring.fd)
+        ur_store_ulong(<unsigned long *> &_closed_at, ur_now_ns())
     _absent(ring)
+
+
+cdef int64_t ring_closed_at() noexcept nogil:
+    """When a ring of this process was closed last. The kernel takes it down in the background, and gives back after that
+    what it was counted for."""
+    return ur_load_ulong(<unsigned long *> &_closed_at)
 
 
 cdef void _absent(Ring *ring) noexcept nogil:

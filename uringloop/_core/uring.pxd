@@ -25,6 +25,7 @@ cdef class UringEngine(Engine):
     cdef readonly long overflows    # times completions had to be fetched from where the kernel parked them
 
     cdef int _open(self) except -1
+    cdef _no_ring(self, int err)
     cdef int _move(self) except -1
     cdef void _change_hands(self, long thread) noexcept
     cdef bint _again(self, Op op) noexcept

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.limits cimport LONG_MAX
 from libc.stdlib cimport calloc, free, realloc
-from posix.unistd cimport getpid
+from posix.unistd cimport usleep
 
 from uringloop._core.buffers cimport BufferPool
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
@@ -24,9 +24,9 @@ from uringloop._core.kernel cimport (
     ur_now_ns, ur_store_release,
 )
 from uringloop._core.op cimport OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
-from uringloop._core.probe cimport Offer, offer, sizes
+from uringloop._core.probe cimport Offer, locked_memory, offer, sizes
 from uringloop._core.ring cimport (
-    Ring, ring_close, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_register, ring_unregister,
+    Ring, ring_close, ring_closed_at, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_register, ring_unregister,
     ring_wants_enter,
 )
 
@@ -40,6 +40,7 @@ cdef unsigned BLIND_TURNS = 64
 
 cdef enum:
     REGISTER_AFTER = 64     # enters of a run: a short one would pay more for the two calls than it saves
+    TAKE_DOWN_NS = 100000000  # after this the kernel has taken a closed ring down, and counts its memory no more
     END_WAIT_NS = 10000000  # in pieces: a process that was stopped meanwhile has lost only one of them
     END_WAITS = 10
     END_ENTERS = 1000
@@ -81,13 +82,17 @@ cdef class UringEngine(Engine):
         cdef unsigned completions = max(sizes().completions, 2 * entries)
         cdef long enters = self.ring.enters
         cdef int err = ring_open(&self.ring, entries, completions, found.setup_flags)
-        while err == -ENOMEM and entries > 8:
-            entries //= 2
+        while err == -ENOMEM and ur_now_ns() < ring_closed_at() + TAKE_DOWN_NS:
+            with nogil:
+                usleep(1000)
+            err = ring_open(&self.ring, entries, completions, found.setup_flags)
+        while err == -ENOMEM and (entries > 8 or completions > 4 * entries):
+            entries = entries // 2 if entries > 8 else entries
             completions = 4 * entries
             err = ring_open(&self.ring, entries, completions, found.setup_flags)
         if err < 0:
             self.ring.sq_entries = wanted  # whoever runs the loop next tries again
-            raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
+            raise self._no_ring(-err)
         self.ring.enters = enters
         if found.abs_timer:
             self.ring.enter_flags |= IORING_ENTER_ABS_TIMER
@@ -106,6 +111,11 @@ cdef class UringEngine(Engine):
         if URINGLOOP_DEBUG:
             count_made(COUNT_FD)
         return 0
+
+    cdef _no_ring(self, int err):
+        error = OSError(err, f"io_uring_setup: {os.strerror(err)}")
+        short = locked_memory(error)
+        return OSError(err, f"{error.strerror}: {short[1]}. To allow it: {short[2]}") if short else error
 
     cdef void _close_ring(self) noexcept:
         if self.forked:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from uringloop._core.counters import DEBUG_BUILD
-from uringloop._core.probe import offered, refusal, switched_off
+from uringloop._core.probe import locked_by_a_ring, locked_memory, offered, refusal, switched_off
 from uringloop.version import __version__
 
 # What the core looks for, the first kernel that has it, and what it is for.
@@ -38,6 +38,8 @@ FEATURES = {
     "fixed_buffers": ("5.19", "files are read into memory that the kernel has pinned once"),
     "udp_segment": ("4.18", "datagrams of one size for one address leave as one message"),
 }
+_WITHOUT_RING = {"udp_segment"}
+FEW_LOOPS = 64
 _INSTEAD = {"coop_taskrun": "defer_taskrun"}  # used instead, where offered
 
 
@@ -68,7 +70,13 @@ class Report:
 
 def diagnose() -> Report:
     """Ask the machine. OSError where the kernel is short of something just now."""
-    refused = refusal()
+    try:
+        refused = refusal()
+        locked = 0 if refused is not None else locked_by_a_ring()
+    except OSError as error:
+        refused, locked = locked_memory(error), 0
+        if refused is None:
+            raise
     chosen = os.environ.get("URINGLOOP_ENGINE") == "epoll"
     cause, advice = "", []
     if refused is not None:
@@ -76,8 +84,11 @@ def diagnose() -> Report:
         instead = "" if chosen else ", loops run on epoll instead"
         advice.append(f"io_uring is refused{instead}. To allow it: {remedy}.")
     limits = _limits()
+    limits["locked memory"] = _locked(refused is None, locked)
     features = _features(refused is None)
-    return Report(refused is None, chosen, cause, _versions(), limits, features, advice + _further(limits))
+    return Report(
+        refused is None, chosen, cause, _versions(), limits, features, advice + _further(limits, locked)
+    )
 
 
 def _versions() -> dict[str, str]:
@@ -111,8 +122,28 @@ def _limits() -> dict[str, str]:
     }
 
 
+def _loops_that_fit(locked: int) -> int:
+    return resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] // locked
+
+
+def _locked(usable: bool, locked: int) -> str:
+    """`locked`: by the ring of one loop."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    unlimited = resource.RLIM_INFINITY
+    limit = _amount(soft) if soft == unlimited else f"{soft // 1024} KB"
+    limit += f" (at most {_amount(hard) if hard == unlimited else f'{hard // 1024} KB'})"
+    if not usable:
+        return limit
+    if not locked:
+        return f"{limit}; rings are not counted in it"
+    room = f"room for {_loops_that_fit(locked)} loops"
+    return f"{limit}, in which the rings of all this user's processes are counted: {room}"
+
+
 def _features(usable: bool) -> list[Feature]:
     here, off = offered(), switched_off()
+    if not usable:
+        here = {name: used and name in _WITHOUT_RING for name, used in here.items()}
     found = []
     for name, (since, what) in FEATURES.items():
         note = what
@@ -130,8 +161,14 @@ def _features(usable: bool) -> list[Feature]:
     return found
 
 
-def _further(limits: dict[str, str]) -> list[str]:
+def _further(limits: dict[str, str], locked: int) -> list[str]:
     advice = []
+    if locked and _loops_that_fit(locked) < FEW_LOOPS:
+        advice.append(
+            f"The locked memory has room for {_loops_that_fit(locked)} loops of this user's; those after them get"
+            " smaller rings, or run on epoll. To raise it: ulimit -l, LimitMEMLOCK= in a unit of systemd,"
+            " docker run --ulimit memlock=."
+        )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 4096 and (hard == resource.RLIM_INFINITY or hard > soft):
         advice.append(f"Only {soft} files may be open; a server wants more: ulimit -n {min(hard, 65536)}.")

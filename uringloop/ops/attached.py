@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from uringloop._core.probe import locked_memory
 from uringloop.errors import UringUnavailable
 from uringloop.files.loops import running_loop
 from uringloop.ops.chain import Chain
@@ -294,6 +295,12 @@ def _new_ring() -> Any:
     except OSError as error:
         if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS):
             raise UringUnavailable(error.errno, f"io_uring is refused here: {error.strerror}") from None
+        short = locked_memory(error)
+        if short is not None:
+            _, cause, remedy = short
+            raise UringUnavailable(
+                error.errno, f"io_uring is refused here: {cause}. To allow it: {remedy}"
+            ) from None
         raise
     return ring
 
