@@ -4,6 +4,7 @@ two each to the room that does it; everything else is CPython's own."""
 from __future__ import annotations
 
 import contextvars
+import functools
 import os
 import socket
 import sys
@@ -43,6 +44,7 @@ from uringloop.net.signals import Signals
 from uringloop.net.sock_calls import sock_connect
 from uringloop.net.subprocesses import make_subprocess_transport
 from uringloop.net.tls import make_tls_transport, start_tls
+from uringloop.patches import NoSelector, check_clock, nest_patched
 
 Ts = TypeVarTuple("Ts")
 
@@ -144,6 +146,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         """Run until stop() is called."""
         self._check_closed()
         self._check_running()
+        if type(self).time is not Loop.time or "time" in self.__dict__:
+            check_clock(self)
         self._alone(_RUNNING, self._run_alone)
 
     def _run_alone(self) -> None:
@@ -206,6 +210,18 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             # Where the warning is an error, too: once the collector takes the loop apart it is too late to drain it.
             if not self.is_closed() and not self.is_running():
                 self.close()
+
+    # What libraries ask for that patch asyncio's own loop
+
+    _clock_warned = False
+
+    @functools.cached_property
+    def _selector(self) -> NoSelector:
+        return NoSelector(self._readers)
+
+    @property
+    def _nest_patched(self) -> bool:
+        return nest_patched(self)
 
     # Readiness of descriptors
 

@@ -20,7 +20,7 @@ CORE = """
 
 # The rooms of the package, lowest first: modules, and folders as a whole.
 ROOMS = """
-    version errors _core inspect net files loop policy runner ops aiofiles_compat sync scheduler commands
+    version errors _core inspect net files patches loop policy runner ops aiofiles_compat sync scheduler commands
     workers pytest_plugin __init__ __main__
 """.split()
 

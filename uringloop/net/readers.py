@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import selectors
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,14 @@ class Readers:
             for kind, handle in (("reader", watched.reader), ("writer", watched.writer)):
                 if handle is not None:
                     yield Operation(kind, watched.fd, "in kernel", handle)
+
+    def events(self, fd: int) -> int:
+        """What is watched, in the words of `selectors`."""
+        watched = None if self._set is None else self._set.watched.get(fd)
+        if watched is None:
+            return 0
+        reading = selectors.EVENT_READ if watched.reader is not None else 0
+        return reading | (selectors.EVENT_WRITE if watched.writer is not None else 0)
 
     def clear(self) -> None:
         for fd in [] if self._set is None else list(self._set.watched):
