@@ -96,6 +96,8 @@ def _warn_once(message: str) -> None:
 class EventLoop(Loop, base_events.BaseEventLoop):
     """An asyncio event loop whose only way to sleep is one io_uring (or, where that is refused, one epoll)."""
 
+    _closing = False  # close() is at work
+
     def __init__(self, *, engine: str | None = None, entries: int = 0, busy_poll: float = 0.0) -> None:
         if not isinstance(entries, int) or not 0 <= entries <= 32768:
             raise ValueError(f"entries must be an int from 1 to 32768 (or 0: the default), not {entries!r}")
@@ -178,8 +180,15 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._alone("Cannot close a running event loop", self._close_alone)
 
     def _close_alone(self) -> None:
-        if self._closed and not self._kept:  # by another thread, just now
-            return
+        if self._closing or (self._closed and not self._kept):  # by another thread, just now
+            return  # or a destructor calls this from within: the call above goes on, and closes all
+        self._closing = True
+        try:
+            self._close()
+        finally:
+            self._closing = False
+
+    def _close(self) -> None:
         failed = None
         if not self._closed:
             for release in list(self._at_close):
@@ -195,8 +204,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
                 ValueError
             ) as error:  # outside the main thread, as asyncio's own: the loop is closed all the same
                 failed = error
-            self._readers.clear()
             base_events.BaseEventLoop.close(self)
+        self._readers.clear()  # of a closed loop: what this drops can add none, and an interrupted call is made up for
         self._close_core()
         self._signals.let_go()
         self._readers.let_go()
