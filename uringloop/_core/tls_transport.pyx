@@ -1,6 +1,5 @@
 # TlsTransport: what the application sees of a TLS connection, asyncio's Transport interface. Owns nothing: the
 # connection does. Copies what is written, which the caller may change afterwards.
-import warnings
 from asyncio import constants
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -10,6 +9,7 @@ from uringloop._core.kernel cimport URINGLOOP_DEBUG
 from uringloop._core.stream cimport joined
 from uringloop._core.tls cimport TlsConnection
 from uringloop._core.transport import StreamInterface
+from uringloop._core.unclosed cimport warn_unclosed
 
 
 class SSLStreamInterface(StreamInterface):
@@ -42,7 +42,7 @@ cdef class TlsTransport:
     def __del__(self):
         if self.connection is not None and not self.connection.application.closed:
             try:
-                warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
+                warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
             finally:  # where warnings are errors, too
                 self.connection.application.closed = True
 

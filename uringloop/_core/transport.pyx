@@ -5,7 +5,6 @@ import math
 import os
 import socket
 import sys
-import warnings
 from asyncio import format_helpers, futures, transports, trsock
 from asyncio.log import logger
 
@@ -21,6 +20,7 @@ from uringloop._core.kernel cimport (
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.ready cimport ready_push
+from uringloop._core.unclosed cimport warn_unclosed
 
 cdef extern from "<sys/socket.h>" nogil:
     int c_getpeername "getpeername"(int fd, sockaddr *addr, socklen_t *length)
@@ -124,7 +124,7 @@ cdef class Transport:
         if self.fd >= 0:
             self._loop._transports.drop(self.fd, self)  # before anything else can run and look
             try:
-                warnings.warn(f"unclosed transport {self!r}{self._where_made()}", ResourceWarning, source=self)
+                warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
             finally:  # where warnings are errors, too
                 self._close_descriptor()
                 self._leave_server()

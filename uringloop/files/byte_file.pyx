@@ -4,7 +4,6 @@
 import asyncio
 import io
 import os
-import warnings
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
@@ -14,6 +13,7 @@ from libc.string cimport memcpy
 from uringloop._core.file_op import close as close_op
 from uringloop._core.file_op import fadvise, fallocate, fsync, ftruncate, offers_ftruncate, stat_buffer, stat_result, statx_into
 from uringloop._core.kernel cimport EINVAL, int64_t
+from uringloop._core.unclosed cimport warn_unclosed
 from uringloop.files.async_file cimport (
     CALL_ADVISE, CALL_ALLOCATE, CALL_CLOSE, CALL_FDATASYNC, CALL_FLUSH, CALL_FSYNC, CALL_NEXT, CALL_PEEK, CALL_PREAD,
     CALL_PWRITE, CALL_READ, CALL_READ1, CALL_READINTO, CALL_READLINE, CALL_READLINES, CALL_SEEK, CALL_TELL,
@@ -28,6 +28,7 @@ from uringloop.files.threads import in_thread
 from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT
 from uringloop.inspect.made import where_made
 
+cdef object _where_made = where_made  # the interpreter's last collection finds no globals
 
 cdef class ByteFile(Positional):
     def __init__(self, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read, bint can_write,
@@ -497,6 +498,5 @@ cdef int _not_written(object descriptor, int64_t res) except -1:
 
 
 cdef int _unclosed(object descriptor) except -1:
-    message = f"unclosed file {descriptor.name!r}{where_made(descriptor.made_at)}"
-    warnings.warn(message, ResourceWarning, stacklevel=2, source=descriptor)
+    warn_unclosed(descriptor, f"unclosed file {descriptor.name!r}{_where_made(descriptor.made_at)}", 2)
     return 0
