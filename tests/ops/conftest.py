@@ -1,5 +1,5 @@
-"""python-liburing is an extra, its wheel may be none for this processor, and io_uring may be refused: nothing here can run
-then."""
+"""python-liburing is an extra, its wheel may not suit this processor, and io_uring may be refused: nothing here can
+run then."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Calls that read were cancelled after they had taken bytes, and the bytes were gone. Each call is cancelled after every
-number of turns in which it can have got somewhere; the next one reads on from where it began."""
+"""Calls that read were cancelled after they had taken bytes, and the bytes were gone. Here each call is cancelled after
+every number of turns in which it can have got somewhere; the next one reads on from where it began."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import select
 import socket
 import tty
 from collections.abc import AsyncIterator
@@ -78,6 +79,31 @@ def test_a_cancelled_readline_leaves_the_line_to_the_next(
             os.write(sink, b"def\nghi\n" + MORE)
             assert await file.readline() == b"abcdef\n"
             assert await file.readline() == b"ghi\n"
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_what_arrives_while_a_call_is_cancelled_stands_behind_what_was_there(loop: Any, kind: str) -> None:
+    """It came in front, where an operation ended after its call: many attempts find the moment."""
+
+    async def main() -> None:
+        async with stream(kind, "rb", 64) as (file, sink):
+            for attempt in range(200):
+                os.write(sink, b"abc")
+                task = asyncio.ensure_future(file.readline())
+                await asyncio.sleep(0)
+                while select.select([file.fileno()], [], [], 0)[0]:
+                    await asyncio.sleep(0)
+                for _ in range(50):
+                    await asyncio.sleep(0)
+                os.write(sink, b"def")
+                for _ in range(attempt % 12):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                os.write(sink, b"ghi\n")
+                assert await file.readline() == b"abcdefghi\n"
 
     loop.run_until_complete(main())
 

