@@ -1,0 +1,96 @@
+"""Some forty small programs do on our loops what they do on asyncio's: what each has seen is compared, entry by entry.
+What differs stands below with its reason; a difference that has gone fails, so that its row goes too."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from tests.regressions.scenarios import callbacks, sockets, transports
+from tests.regressions.scenarios.common import SCENARIOS
+
+RUN = Path(__file__).parent / "scenarios" / "run.py"
+NAMES = [*SCENARIOS]
+assert {callbacks, sockets, transports}  # which have filled it
+
+# What we do otherwise and keep: the reason, and the lines that differ, each by how it begins.
+KEPT: dict[str, tuple[str, list[str]]] = {
+    "two_receives_of_one_socket": (
+        "asyncio forgets the first of two that wait for one socket; here both are served (docs/migration.md)",
+        ["- 'cancelled'", "+ b'def'"],
+    ),
+    "reader_and_receive_of_one_socket": (
+        "asyncio's sock_recv() takes add_reader()'s callback away; here both have their own (docs/migration.md)",
+        ["- ('removed', False)", "- ('called', False)", "+ ('removed', True)", "+ ('called', True)"],
+    ),
+    "handles_and_wrong_arguments": (
+        "a class that is compiled is named with its module, as CPython's own are",
+        [
+            "- ('set attribute', 'AttributeError', \"'TimerHandle' object has no attribute 'x'",
+            "+ ('set attribute', 'AttributeError', \"'uringloop._core.handle.TimerHandle' object has no",
+        ],
+    ),
+}
+
+# Defects that are not repaired yet: each row goes with its repair, or to KEPT with what is left of it.
+PENDING: dict[str, str] = {
+    "methods_of_a_transport_whose_loop_is_closed": "resume_reading() and close() say nothing of the closed loop",
+    "write_when_the_loop_is_closed": "what is written then raises, and does not leave",
+    "write_and_a_peer_that_is_asked_at_once": "a write leaves at the end of the turn, and not at once",
+    "write_close_write": "what is written after close() is sent",
+    "odd_datagrams": "sendto() after the end: asyncio fails with an AttributeError of its own",
+    "types_of_what_is_written_and_limits": "an array may be written, and errors of writelines() have other words",
+    "servers_whose_protocols_fail": "a factory that returns None, and the words of an error of connection_made()",
+    "buffer_of_a_sendall_that_ends_early": "a buffer stays locked after sock_sendall() has failed",
+    "odd_arguments_of_locks_and_queues": "sizes that are no integers are refused",
+    "acquire_that_is_not_awaited": "no warning that it was never awaited",
+    "reader_that_closes_its_own_descriptor": "the reader of a closed descriptor is called again",
+    "signals_that_come_together": "signals of one number that come together are told once",
+}
+
+
+@lru_cache
+def seen_on(which: str) -> dict[str, list[str]]:
+    """By every scenario: on asyncio, or on that engine."""
+    ended = subprocess.run([sys.executable, str(RUN), which], capture_output=True, text=True, timeout=100)
+    sys.stderr.write(ended.stderr)
+    assert ended.returncode == 0, ended.stderr
+    return dict(json.loads(line) for line in ended.stdout.splitlines())
+
+
+def differences(name: str, engine: str) -> list[str]:
+    compared = difflib.ndiff(seen_on("asyncio")[name], seen_on(engine)[name])
+    return [line for line in compared if line.startswith(("- ", "+ "))]
+
+
+@pytest.mark.engines("uring", "epoll")  # the fake engine takes its time, and gives it to nobody
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_sees_what_it_sees_on_asyncio(engine: str, name: str) -> None:
+    found = differences(name, engine)
+    if name in PENDING:
+        assert found, f"repaired: delete its row of PENDING ({PENDING[name]})"
+        return
+    reason, expected = KEPT.get(name, ("", []))
+    assert len(found) == len(expected), "\n".join([reason, *found])
+    for line in expected:
+        assert any(each.startswith(line) for each in found), f"gone: {line} ({reason})"
+
+
+def test_what_asyncio_does_is_known() -> None:
+    """No scenario fails by itself."""
+    failed = {
+        name: seen for name, seen in seen_on("asyncio").items() if seen and seen[0].startswith("raised ")
+    }
+    assert not failed
+    assert [*seen_on("asyncio")] == NAMES
+
+
+def test_each_row_names_a_scenario() -> None:
+    assert {*KEPT, *PENDING} <= set(NAMES)
+    assert not {*KEPT} & {*PENDING}
