@@ -9,6 +9,7 @@ import os
 import pty
 import select
 import socket
+import threading
 import tty
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 import uringloop
+from uringloop.files import walking
 
 TURNS = range(12)
 FEW = "one\ntwo\nthree\n"
@@ -216,5 +218,53 @@ def test_a_read_that_uses_up_its_share_of_the_turn_loses_nothing_when_cancelled(
                 if more.endswith(MORE):
                     break
             assert got[:most] == data
+
+    loop.run_until_complete(main())
+
+
+def test_a_cancelled_step_through_a_folder_leaves_its_entries_to_the_next(
+    loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker had read them by then."""
+    names = ["one", "three", "two"]
+    for name in names:
+        (tmp_path / name).touch()
+    have_read = threading.Event()
+    more = walking.Listing.more
+
+    def telling(self: Any) -> Any:
+        try:
+            return more(self)
+        finally:
+            have_read.set()
+
+    monkeypatch.setattr(walking.Listing, "more", telling)
+
+    async def main() -> list[str]:
+        async with uringloop.fs.scandir(tmp_path) as scan:
+            task = asyncio.ensure_future(scan.__anext__())
+            await asyncio.sleep(0)
+            have_read.wait()
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            return sorted([entry.name async for entry in scan])
+
+    assert loop.run_until_complete(main()) == names
+
+
+def test_tasks_that_step_through_one_folder_share_its_entries(loop: Any, tmp_path: Path) -> None:
+    names = [f"{number:04}" for number in range(600)]
+    for name in names:
+        (tmp_path / name).touch()
+
+    async def main() -> None:
+        async with uringloop.fs.scandir(tmp_path) as scan:
+
+            async def take() -> list[str]:
+                return [entry.name async for entry in scan]
+
+            found = await asyncio.gather(*(take() for _ in range(5)))
+        assert sorted(name for part in found for name in part) == names
 
     loop.run_until_complete(main())

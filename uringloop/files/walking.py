@@ -27,6 +27,9 @@ class Listing:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._entries: Any = None
+        self._untaken: list[
+            os.DirEntry[Any]
+        ] = []  # read, and perhaps for a call that was cancelled meanwhile
         self._closed = False
 
     def begin(self, path: Path | int | None) -> None:
@@ -36,10 +39,20 @@ class Listing:
         self._close_if_told()
 
     def more(self) -> list[os.DirEntry[Any]]:
+        """Read on, unless what was read before was not taken."""
         with self._guard:
-            batch = [] if self._closed else list(islice(self._entries, BATCH))
+            if not self._untaken and not self._closed:
+                self._untaken = list(islice(self._entries, BATCH))
+            batch = self._untaken
         self._close_if_told()
         return batch
+
+    def take(self, batch: list[os.DirEntry[Any]]) -> bool:
+        """For the loop's thread; false where another task has taken it."""
+        if self._untaken is not batch:
+            return False
+        self._untaken = []
+        return True
 
     def close(self) -> None:
         self._closed = True
@@ -84,11 +97,13 @@ class Scan:
         return self
 
     async def __anext__(self) -> os.DirEntry[Any]:
-        if not self._batch:
+        while not self._batch:
             await self.__aenter__()
             if self._closed or self._listing is None:
                 raise StopAsyncIteration
             batch = await in_thread(self._listing.more)
+            if self._batch or (batch and not self._listing.take(batch)):
+                continue
             if not batch:
                 self.close()
                 raise StopAsyncIteration
