@@ -28,7 +28,7 @@ class ContextDied(RuntimeError):
 
 
 class JobExited(RuntimeError):
-    """A job that a loop awaits raised SystemExit or KeyboardInterrupt, its `__cause__`: no reason for that loop to end."""
+    """A job raised SystemExit or KeyboardInterrupt, its `__cause__`: no reason for its awaiter's loop to end."""
 
 
 if sys.version_info >= (3, 13):

@@ -21,8 +21,8 @@ def waits(task: Any) -> bool:
 
 
 class ConditionModel(Crowd):
-    """Tokens are given with a notification each, and taken by who waits for one: nobody waits while there are any. A loop may
-    close at any step, and its tasks be destroyed then, later or not at all, in any order."""
+    """Tokens are given with a notification each, and taken by who waits for one: nobody waits while there are any.
+    A loop may close at any step, and its tasks be destroyed then, later or not at all, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,9 @@ class ConditionModel(Crowd):
     def close(self, where: int) -> None:
         if sum(not loop.is_closed() for loop in self.loops) > 1 and not self.loops[where].is_closed():
             self.loops[where].close()
-            tasks = [task for visit in self.visits if visit.where == where for task in (visit.task, visit.inner)]
+            tasks = [
+                task for visit in self.visits if visit.where == where for task in (visit.task, visit.inner)
+            ]
             self.doomed += [task for task in tasks if task is not None and not task.done()]
 
     @precondition(lambda self: self.doomed)

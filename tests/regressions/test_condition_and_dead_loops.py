@@ -134,7 +134,8 @@ LOOPS = {"ours": uringloop.new_event_loop, "asyncio's": asyncio.SelectorEventLoo
 
 
 class Scene:
-    """The task whose loop will die, one that waits behind it on a loop that lives, and this thread, which may hold the lock."""
+    """The task whose loop will die, one that waits behind it on a loop that lives, and this thread, which may hold the
+    lock."""
 
     def __init__(self, kind: str, style: str) -> None:
         self.lock = Lock()
@@ -281,3 +282,25 @@ def play(kind: str, style: str, event: str, way: str) -> None:
                 scene.dies(way_now)
                 scene.check(event.startswith("notified") and not acted)
                 scene.end()
+
+
+def test_claims_of_those_who_never_release_do_not_pile_up(loop: Any) -> None:
+    condition = Condition()
+
+    async def without_release() -> None:
+        await condition.acquire()
+        await condition.wait()
+        condition.release()
+
+    async def main() -> None:
+        for _ in range(500):
+            coroutine = without_release()
+            waiter = coroutine.send(None)
+            assert waiter is not None
+            coroutine.close()
+            del coroutine, waiter
+            assert not condition.locked()
+
+    loop.run_until_complete(main())
+    assert condition.statistics()["waiting"] == 0
+    assert int(repr(condition._claims).partition("waiting=")[2].rstrip(">")) <= 64

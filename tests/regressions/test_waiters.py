@@ -1,6 +1,5 @@
 """Waiters that become garbage together with what they wait for."""
 
-
 from __future__ import annotations
 
 import asyncio

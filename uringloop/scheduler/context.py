@@ -107,13 +107,15 @@ class Context:
             self._started.set()
 
     def _run(self) -> None:
-        """Until it is asked to stop. A job that raises SystemExit or KeyboardInterrupt, or stops the loop, ends the loop's
-        run: it has got its exception, and the loop goes on with all others."""
+        """Until it is asked to stop. A job that raises SystemExit or KeyboardInterrupt, or stops the loop, ends the
+        loop's run: the job has its exception, and the loop goes on with all others."""
         while not self._asked:
             try:
                 self.loop.run_forever()
             except (SystemExit, KeyboardInterrupt) as error:
-                if not any(job._raised(error) for job in list(self.intake.running)):  # of no job: nobody else tells of it
+                if not any(
+                    job._raised(error) for job in list(self.intake.running)
+                ):  # of no job: nobody else tells of it
                     message = f"{self!r} goes on after an exception that leaves a loop"
                     self.loop.call_exception_handler({"message": message, "exception": error})
 

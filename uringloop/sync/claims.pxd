@@ -1,13 +1,13 @@
+from uringloop._core.kernel cimport ur_guard
 from uringloop._core.waitlist cimport Waitlist
 
 
 cdef class Claim:
     cdef object frame            # never changes: whose hold it is; None: not known
-    cdef object coroutine        # the same: by a weak reference
     cdef Waitlist line           # never changes: the condition's
     cdef object loop             # never changes: the waiting task's, by a weak reference
     cdef Claims claims           # never changes
-    cdef bint notified           # under the line's guard: a notification is this task's, to use or to pass on
+    cdef bint notified           # under the claims' guard: a notification is this task's, to use or to pass on
     cdef readonly bint given_up  # its task does not take the lock again
 
     cdef object key(self)
@@ -16,11 +16,14 @@ cdef class Claim:
 
 
 cdef class Claims:
-    # Both are dicts for their atomic operations: any thread looks at them.
-    cdef dict holder             # {None: the frame that holds the lock, a weak reference to a loop whose task does, or None: not known}
-    cdef dict waiting            # by key: the claims of those who wait, and will let go of the lock once more
+    cdef ur_guard guard
+    cdef object holder           # under the guard: the frame that holds the lock, a weak reference to a loop whose task
+                                 # does, or None: not known
+    cdef dict waiting            # by key: the claims of those who wait, and will let go of the lock once more. Any thread, by
+                                 # the dict's atomic operations
     cdef Py_ssize_t sweep_at     # so many claims: look for those that are of nobody any more
 
+    cdef object held_by(self, object holder)
     cdef int sweep(self) except -1
     cdef int hold(self) except -1
     cdef int hold_unseen(self) except -1

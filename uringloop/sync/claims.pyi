@@ -1,9 +1,6 @@
-from types import FrameType
-
 from uringloop._core.waitlist import Waitlist
 
 class Claim:
-    def __init__(self, claims: Claims, line: Waitlist, frame: FrameType | None) -> None: ...
     @property
     def given_up(self) -> bool: ...
     def ended(self) -> bool: ...

@@ -17,7 +17,7 @@ from cython import no_gc_clear
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.kernel cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
 from uringloop._core.waitlist cimport Waitlist
 
 cdef extern from *:
@@ -26,11 +26,9 @@ cdef extern from *:
 
     static int ur_is_a_helper(PyFrameObject *frame) {
         PyCodeObject *code = PyFrame_GetCode(frame);
-        int i, found = 0;
-        for (i = 0; i < 2 && !found; i++)
-            found = code->co_filename == ur_helpers[i] || PyUnicode_Compare(code->co_filename, ur_helpers[i]) == 0;
+        PyObject *file = code->co_filename; /* the functions of a module share the object */
         Py_DECREF(code);
-        return found;
+        return file == ur_helpers[0] || file == ur_helpers[1];
     }
 
     /* The nearest frame of a coroutine, or generator, of the program: from `frame` on, whose reference it takes, among
@@ -66,9 +64,8 @@ cdef extern from *:
         return ur_coroutine_frame(PyFrame_GetBack((PyFrameObject *)frame), -1);
     }
 
-    static PyObject *ur_coroutine_of(PyObject *frame) {
-        return PyFrame_GetGenerator((PyFrameObject *)frame);
-    }
+    /* A claim and the dict have it, and the coroutine as long as there is one. */
+    static int ur_is_of_nobody(PyObject *frame) { return Py_REFCNT(frame) <= 2; }
 
     static int ur_is_destroyed(void) {
         PyObject *handled = PyErr_GetHandledException();
@@ -84,7 +81,7 @@ cdef extern from *:
     """
     PyObject *ur_own_frame(int most) noexcept
     PyObject *ur_next_frame(object frame) noexcept
-    PyObject *ur_coroutine_of(object frame) noexcept
+    bint ur_is_of_nobody(PyObject *frame) noexcept
     bint ur_is_destroyed() noexcept
     void ur_set_helpers(object first, object second) noexcept
 
@@ -129,17 +126,12 @@ cdef object _taken(PyObject *owned):
 cdef class Claim:
     """One task in Condition.wait(): it had the lock, and will have it again before the code around it lets go."""
 
-    def __cinit__(self, Claims claims not None, Waitlist line not None, object frame):
-        self.claims, self.line, self.frame = claims, line, frame
-        self.loop = _weak(_running_loop())
-        if frame is not None:
-            self.coroutine = _weak(_taken(ur_coroutine_of(frame)))
-
     cdef bint end(self) except -1:
         """Its task holds the lock again. False: the code around `wait` has let go already, so the lock is to be freed."""
-        if self.claims.waiting.pop(self.key(), None) is None:
+        cdef Claims claims = self.claims
+        if claims is None or claims.waiting.pop(self.key(), None) is None:
             return False
-        self.claims.holder[None] = self.frame
+        claims.held_by(self.frame)
         return True
 
     cdef object key(self):
@@ -150,17 +142,22 @@ cdef class Claim:
         return self.end()
 
     def was_notified(self):
-        ur_guard_lock(&self.line.guard)
-        self.notified = True
-        ur_guard_unlock(&self.line.guard)
+        cdef Claims claims = self.claims
+        if claims is not None:
+            ur_guard_lock(&claims.guard)
+            self.notified = True
+            ur_guard_unlock(&claims.guard)
 
     def pass_on(self):
         """It was notified and will not act on it: another may. Once, whoever finds out."""
+        cdef Claims claims = self.claims
         cdef bint notified
-        ur_guard_lock(&self.line.guard)
+        if claims is None:
+            return
+        ur_guard_lock(&claims.guard)
         notified = self.notified
         self.notified = False
-        ur_guard_unlock(&self.line.guard)
+        ur_guard_unlock(&claims.guard)
         if notified:
             self.line.give_back()
 
@@ -180,43 +177,57 @@ cdef class Claims:
     """Of one lock, for all its conditions."""
 
     def __cinit__(self):
-        self.holder, self.waiting = {None: None}, {}
+        ur_guard_init(&self.guard)
+        self.waiting = {}
         self.sweep_at = 64
+
+    cdef object held_by(self, object holder):
+        """From now on; gives who held it before."""
+        ur_guard_lock(&self.guard)
+        holder, self.holder = self.holder, holder
+        ur_guard_unlock(&self.guard)
+        return holder  # which may die now, with the guard free
 
     def claim(self, Waitlist line):
         """For who holds the lock and is about to release it, to wait in this line."""
-        cdef object frame = self.holder[None]
-        cdef Claim claim = Claim(self, line, frame if type(frame) is _Frame and frame not in self.waiting else None)
+        cdef Claim claim = Claim.__new__(Claim)
+        cdef object frame = self.held_by(None)
+        claim.claims, claim.line, claim.loop = self, line, _weak(_running_loop())
+        claim.frame = frame if type(frame) is _Frame and frame not in self.waiting else None
         if len(self.waiting) >= self.sweep_at:
             self.sweep()
         self.waiting[claim.key()] = claim
-        self.holder[None] = None
         return claim
 
     cdef int hold(self) except -1:
         """This coroutine acquired the lock."""
-        # In a plain thread it may be a generator, which asks for the lock itself: no need to look through the whole stack.
-        self.holder[None] = _taken(ur_own_frame(4 if _running_loop() is None else -1))
+        cdef PyObject *frame = ur_own_frame(1)
+        if frame is NULL:
+            # In a plain thread it may be a generator, which asks for the lock itself: no need to look through all the stack.
+            frame = ur_own_frame(4 if _running_loop() is None else -1)
+        self.held_by(_taken(frame))
         return 0
 
     cdef int hold_unseen(self) except -1:
         """A task acquired it for a coroutine that is not to be seen from here."""
-        self.holder[None] = _weak(_running_loop())
+        self.held_by(_weak(_running_loop()))
         return 0
 
     cdef bint let_go(self) except -1:
         """The lock is being released. False: not by who holds it, but by one that waits and has been destroyed; so whoever
         holds the lock still does."""
-        cdef object frame, outer, holder
+        cdef object outer, holder
         cdef Claim claim
         if not self.waiting:
-            self.holder[None] = None
+            self.held_by(None)
             return True
-        frame, holder = _taken(ur_own_frame(-1)), self.holder[None]
-        outer = frame
+        ur_guard_lock(&self.guard)
+        holder = self.holder
+        ur_guard_unlock(&self.guard)
+        outer = _taken(ur_own_frame(-1))
         while outer is not None:
             if outer is holder:
-                self.holder[None] = None
+                self.held_by(None)
                 return True
             claim = self.claim_of(outer)
             if claim is not None:
@@ -227,7 +238,7 @@ cdef class Claims:
             for claim in list(self.waiting.values()):
                 if claim.frame is None and claim.dead() and self.waiting.pop(claim, None) is not None:
                     return False
-        self.holder[None] = None
+        self.held_by(None)
         return True
 
     cdef Claim claim_of(self, object frame):
@@ -241,7 +252,7 @@ cdef class Claims:
         """Some never let go: their coroutine ended without a `finally`."""
         cdef Claim claim
         for claim in list(self.waiting.values()):
-            if claim.given_up and (claim.coroutine is None or claim.coroutine() is None):
+            if claim.given_up and (claim.frame is None or ur_is_of_nobody(<PyObject *> claim.frame)):
                 self.waiting.pop(claim.key(), None)
         self.sweep_at = max(64, 2 * len(self.waiting))
         return 0
