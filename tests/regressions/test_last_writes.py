@@ -37,10 +37,10 @@ class Connection:
         if kind == "pipe":
             reading, writing = os.pipe()
             self.sock: Any = None
-            self.reading = open(reading, "rb", buffering=0)
+            self.reading = os.fdopen(reading, "rb", buffering=0)
             os.set_blocking(reading, False)
             self.transport, _ = await self.loop.connect_write_pipe(
-                asyncio.BaseProtocol, open(writing, "wb", buffering=0)
+                asyncio.BaseProtocol, os.fdopen(writing, "wb", buffering=0)
             )
         elif kind.startswith("tls"):
             protocol, peer = await peers.connect()

@@ -1,5 +1,5 @@
-"""Each allocation fails once, in turn, while a loop works. The caller, the protocol or the exception handler is told, the
-connection does not stay open and mute, and the next call works. asyncio's loop lets some of these errors out of
+"""Each allocation fails once, in turn, while a loop works. The caller, the protocol or the exception handler is told,
+the connection does not stay open and mute, and the next call works. asyncio's loop lets some of these errors out of
 run_forever(), and so do we: that is told, too."""
 
 from __future__ import annotations
