@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
@@ -25,6 +26,8 @@ PAUSE = 0.001  # before the kernel is asked again, when it has no memory
 
 # Of rings that were closed with operations in the kernel: nobody will ever tell when it has ended them.
 _lost: list[object] = []
+
+_living: weakref.WeakSet[Attached] = weakref.WeakSet()
 
 
 class Attached:
@@ -51,6 +54,7 @@ class Attached:
             self._give_back()
             raise
         self._loop._at_close.append(self._loop_closes)
+        _living.add(self)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self._flights)} in the kernel"
@@ -279,6 +283,19 @@ class Attached:
             self._flights = {}
         return interrupted
 
+    def _leave_to_parent(self) -> None:
+        """In a forked child: ring and eventfd are shared with the parent, which would miss what the child takes."""
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.remove_reader(self._eventfd)
+        if self._loop._ops_ring is self:
+            self._loop._ops_ring = None  # the child makes another one when it needs it
+        flights, self._flights = self._flights, {}
+        for flight in flights.values():
+            flight.fail(errno.ECANCELED)
+        self._give_back()
+
     def _exists(self) -> bool:
         return bool(self._ring.ring_fd > 0)
 
@@ -313,3 +330,11 @@ def _checked(ring: Any) -> Any:
     if ring.flags & liburing.IORING_SETUP_IOPOLL:
         raise ValueError("the completions of a ring with IORING_SETUP_IOPOLL are not announced")
     return ring
+
+
+def _after_fork_in_child() -> None:
+    for attached in list(_living):
+        attached._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
