@@ -1,10 +1,22 @@
 # Entry and Wait: what the primitives' methods return to be awaited. They take nothing before they are
 # awaited, and own nothing but the iterator that `start` of the line gave them.
+from cpython.exc cimport PyErr_Fetch, PyErr_Restore
+from cpython.object cimport PyObject
 from cython cimport no_gc_clear
 
 from uringloop._core.coroutine cimport never_awaited
 from uringloop._core.finished cimport Finished, thrown
+from uringloop._core.kernel cimport ur_set_dealloc
 from uringloop._core.waitlist cimport Waitlist
+
+ctypedef void (*destructor)(PyObject *) noexcept
+
+cdef extern from *:
+    """
+    static inline destructor ur_tp_dealloc(PyObject *type) { return ((PyTypeObject *)type)->tp_dealloc; }
+    """
+    destructor ur_tp_dealloc(object type)
+    void PyObject_GC_UnTrack(void *) noexcept
 
 
 cdef class Entry:
@@ -17,10 +29,6 @@ cdef class Entry:
 @no_gc_clear  # so that it can say what was never awaited; who else is in a cycle with it breaks that
 cdef class Wait(Entry):
     """What `acquire()` and its like return: awaited once, or made a task like a coroutine."""
-
-    def __dealloc__(self):
-        if not self.begun and self.line is not None:
-            never_awaited(self.line.called())
 
     def __await__(self):
         self.begin()
@@ -61,6 +69,30 @@ cdef class Wait(Entry):
 
     def __repr__(self):
         return f"<Wait for {self.line!r}>"
+
+
+cdef destructor _free = ur_tp_dealloc(Wait)
+
+
+cdef void _dealloc(PyObject *self) noexcept:
+    # Not __dealloc__, which costs each of them what only those need that were never awaited.
+    if not (<Wait> self).begun:
+        PyObject_GC_UnTrack(<void *> self)  # a collection may begin below, and must not come by what is dying
+        _warn((<Wait> self).line)
+    _free(self)
+
+
+cdef void _warn(Waitlist line) noexcept:
+    cdef PyObject *kind
+    cdef PyObject *error
+    cdef PyObject *traceback
+    PyErr_Fetch(&kind, &error, &traceback)
+    if line is not None:
+        never_awaited(line.called())
+    PyErr_Restore(kind, error, traceback)
+
+
+ur_set_dealloc(Wait, _dealloc)
 
 
 cdef Entry make_entry(Waitlist line, object value):
