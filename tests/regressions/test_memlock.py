@@ -190,6 +190,7 @@ def fork():
         return
     lock_at_most(0)
     if {running}:
+        stop.cancel()  # so that there is nothing to do but to sleep, in a ring
         return
     try:
         loop.run_forever()
@@ -206,7 +207,7 @@ def end(error):
 
 if {running}:
     loop.call_soon(fork)
-    loop.call_later(0.001, loop.stop)
+    stop = loop.call_later(0.001, loop.stop)
     try:
         loop.run_forever()
     except OSError as error:

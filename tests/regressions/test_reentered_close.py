@@ -75,7 +75,7 @@ def test_a_destructor_adds_no_reader_to_a_loop_that_is_being_closed(new_loop: Ca
         loop.add_reader(ours, Adds())
         loop.close()
         assert refused == ["Event loop is closed"]
-        assert not loop._readers._polls
+        assert not list(loop._readers.operations())
 
 
 def test_an_interrupted_close_drops_the_readers_when_it_is_called_again(
@@ -96,4 +96,4 @@ def test_an_interrupted_close_drops_the_readers_when_it_is_called_again(
             loop.close()
         loop.close()
         assert loop.is_closed()
-        assert not loop._readers._polls
+        assert not list(loop._readers.operations())

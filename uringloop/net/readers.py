@@ -94,4 +94,5 @@ class Readers:
         """The loop is closed and drained: it is to be freed with its last reference."""
         if self._set is not None:
             self._set.close()
-        del self._loop, self._set
+            self._set = None
+        del self._loop
