@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 pytestmark = [
-    pytest.mark.engines("uring"),  # epoll keeps Python lists of what it waits for: without memory it forgets
+    pytest.mark.engines("uring", "epoll"),
     pytest.mark.skipif(importlib.util.find_spec("_testcapi") is None, reason="this Python has no _testcapi"),
 ]
 
@@ -112,6 +112,14 @@ async def file(number):
     async with await uringloop.open_file(path, "rb") as opened:
         await opened.read()
 
+async def lock(number):
+    shared = uringloop.Lock()
+    async def one():
+        async with shared:
+            await asyncio.sleep(0)
+    fail(number)
+    await asyncio.gather(*[asyncio.ensure_future(one()) for _ in range(3)])
+
 async def datagram(number):
     got = loop.create_future()
     class Endpoint(asyncio.DatagramProtocol):
@@ -137,7 +145,8 @@ def run(call, number):
         finally:
             _testcapi.remove_mem_hooks()
     task = loop.create_task(guarded())
-    task.add_done_callback(lambda task: loop.stop())
+    stop = lambda task: loop.stop()
+    task.add_done_callback(stop)
     patience = loop.call_later(0.3 if number < NEVER else 5, loop.stop)
     try:
         loop.run_forever()
@@ -147,8 +156,9 @@ def run(call, number):
         _testcapi.remove_mem_hooks()
     patience.cancel()
     if not task.done():
+        task.remove_done_callback(stop)
         task.cancel()
-        loop.call_soon(lambda: loop.call_soon(loop.stop))
+        loop.call_later(0.02, loop.stop)
         loop.run_forever()
         return "hangs"
     error = None if task.cancelled() else task.exception()
@@ -186,6 +196,7 @@ os._exit(0)
         ("sock", 30),
         ("file", 40),
         ("datagram", 40),
+        ("lock", 90),
     ],
 )
 def test_memory_that_runs_out_is_told_and_the_loop_goes_on(
