@@ -36,6 +36,7 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
+    "allow_none_for_extension_args": False,  # None has no fields: a method that is given it would read address 0
     "auto_pickle": False,  # nothing of the core can be pickled, and methods that say so are code too
     "binding": True,  # real signatures and tracebacks for what Python sees
     "embedsignature": False,  # the .pyi stubs say it, and stubtest holds them to it

@@ -37,3 +37,10 @@ else:
 
     class QueueShutDown(Exception):
         """The queue was shut down: no item can be put, nor got once none is left."""
+
+
+class NotInitialised(RuntimeError):
+    """A subclass of a primitive did not call __init__ of its base, and a task or thread wants to wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__("__init__() was not called")

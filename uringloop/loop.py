@@ -29,7 +29,6 @@ from uringloop._core.sock_op import (
     sock_sendto,
 )
 from uringloop._core.stream import make_stream_transport
-from uringloop._core.transport_table import TransportTable
 from uringloop._core.uring import UringEngine
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.inspect.looking import made
@@ -104,8 +103,9 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         if not 0 <= busy_poll <= 1:
             raise ValueError(f"busy_poll is seconds to poll before sleeping, from 0 to 1, not {busy_poll!r}")
         name, engine_class = choose_engine(engine)
+        if not self.engine.closed:
+            raise RuntimeError(f"{type(self).__name__}.__init__() was called already")
         base_events.BaseEventLoop.__init__(self)
-        self._closed = True  # still
         short = None
         try:
             self._set_up(engine_class, {"entries": entries}, busy_poll)
@@ -117,7 +117,6 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             name, engine_class = choose_engine(engine, short)
             self._set_up(engine_class, {"entries": entries}, busy_poll)
         self._engine_name = name
-        self._transports = TransportTable()
         # By socket: a number may be another's by the time a server is closed.
         self._listeners: dict[socket.socket, Listener] = {}
         self._accepting: Any = None

@@ -16,7 +16,7 @@ from uringloop._core.uring cimport UringEngine
 
 
 cdef class AcceptOp(Op):
-    def __init__(self, Loop loop, int fd, listener):
+    def __cinit__(self, Loop loop, int fd, listener):
         self.engine = loop.engine
         self.fd = fd
         self.listener = listener

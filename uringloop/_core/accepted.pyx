@@ -11,7 +11,7 @@
 import contextvars
 from asyncio import exceptions, format_helpers, tasks
 
-from uringloop._core.kernel cimport c_close, ur_load_flag
+from uringloop._core.kernel cimport c_close, ur_load_flag, ur_only_core_makes
 from uringloop._core.loop cimport Loop
 from uringloop._core.ready cimport Runnable, ready_push
 from uringloop._core.stream cimport StreamTransport, accept_stream_transport
@@ -88,7 +88,7 @@ cdef class Accepted(Runnable):
 cdef class Accepting:
     """What `all_tasks()` has while connections are being set up."""
 
-    def __init__(self, Loop loop):
+    def __cinit__(self, Loop loop):
         self.loop = loop
         self.pending = {}
         self.callbacks = []
@@ -193,7 +193,7 @@ cdef Accepting _accepting_of(Loop loop):
     """The one of this loop, whose thread this is."""
     cdef Accepting accepting = (<object> loop)._accepting
     if accepting is None:
-        accepting = Accepting(loop)
+        accepting = Accepting.__new__(Accepting, loop)
         (<object> loop)._accepting = accepting
         (<object> loop)._at_close.append(accepting.close)
     return accepting
@@ -233,3 +233,7 @@ def connected(listener, int fd):
         if isinstance(error, (SystemExit, KeyboardInterrupt)):
             raise
         listener.report(error, protocol, None)
+
+
+ur_only_core_makes(Accepted)
+ur_only_core_makes(Accepting)

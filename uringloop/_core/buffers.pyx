@@ -22,7 +22,7 @@ cdef enum:
 
 
 cdef class BufferPool:
-    def __init__(self, unsigned count, unsigned size):
+    def __cinit__(self, unsigned count, unsigned size):
         self.ring_fd = -1
         self.size = size
         self.capacity = count * 16

@@ -31,7 +31,7 @@ cdef int STATUS_TAKEN = 255
 
 
 cdef class ChildOp(Op):
-    def __init__(self, Loop loop, int pid, exited):
+    def __cinit__(self, Loop loop, int pid, exited):
         self.engine = loop.engine
         self.pid = pid
         self.exited = exited

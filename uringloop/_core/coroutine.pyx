@@ -8,6 +8,8 @@ from asyncio import coroutines
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from uringloop._core.kernel cimport ur_abstract
+
 cdef extern from "Python.h":
     int PYGEN_RETURN, PYGEN_NEXT
     bint PyExceptionInstance_Check(object error)
@@ -157,3 +159,4 @@ cdef int _send(Coroutine self, object value, PyObject **result) except -1:
 
 
 ur_set_send(Coroutine, <void *> _send)
+ur_abstract(Coroutine)

@@ -1,12 +1,14 @@
 from asyncio import DatagramProtocol, Future
 from asyncio import DatagramTransport as Interface
 from socket import socket
-from typing import Any
+from typing import Any, final
 
 from uringloop._core.op import Op
 
+@final
 class DatagramPoll(Op): ...
 
+@final
 class DatagramTransport(Interface):
     def is_reading(self) -> bool: ...
     def pause_reading(self) -> None: ...

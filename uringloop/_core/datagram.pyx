@@ -13,7 +13,7 @@ from cpython.object cimport PyObject
 from uringloop._core.address cimport address_from_raw, address_is_known, raw_from_address
 from uringloop._core.kernel cimport (
     AF_INET, AF_INET6, EAGAIN, EINTR, IORING_OP_POLL_ADD, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, c_recvfrom, c_send,
-    c_sendto, errno, io_uring_sqe, sockaddr, sockaddr_storage, socklen_t, uint32_t, ur_now_ns,
+    c_sendto, errno, io_uring_sqe, sockaddr, sockaddr_storage, socklen_t, uint32_t, ur_now_ns, ur_only_core_makes,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
@@ -502,3 +502,5 @@ def make_datagram_transport(Loop loop, sock, protocol, address, waiter, extra, c
     transport.connected = len(transport.peer) > 0
     transport.introduce(waiter)
     return transport
+ur_only_core_makes(DatagramTransport)
+ur_only_core_makes(DatagramPoll)

@@ -4,6 +4,7 @@ from cpython.exc cimport PyErr_SetInterrupt
 
 from asyncio.events import _get_running_loop as _running_loop
 
+from uringloop._core.kernel cimport ur_only_core_makes
 from uringloop._core.ready cimport Runnable
 
 
@@ -44,3 +45,6 @@ cdef bint deliver_foreign(Runnable node, object loop) except -1:
     if interrupted:
         PyErr_SetInterrupt()  # raised again where it does no harm
     return taken
+
+
+ur_only_core_makes(Delivery)

@@ -1,3 +1,5 @@
+from typing import Self
+
 from uringloop._core.op import Op, OpList
 from uringloop._core.ready import ReadyQueue
 
@@ -15,4 +17,4 @@ class Engine:
     def sleeps(self) -> int: ...
 
 class WakeOp(Op):
-    def __init__(self, engine: Engine) -> None: ...
+    def __new__(cls, engine: Engine) -> Self: ...

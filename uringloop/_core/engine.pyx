@@ -40,9 +40,9 @@ cdef class Engine:
     """What every engine shares."""
 
     def __init__(self, ReadyQueue ready):
+        if self.wake_fd >= 0 or self.closed:
+            raise RuntimeError("an engine is made once")
         self.ready = ready
-        self.ops = OpList()
-        self.renew_hands()
         self.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
         if self.wake_fd < 0:
             raise OSError(errno, os.strerror(errno))
@@ -50,8 +50,10 @@ cdef class Engine:
             count_made(COUNT_FD)
         _living.add(self)
 
-    def __cinit__(self):
+    def __cinit__(self, *args, **options):
+        self.ops = OpList()
         self.wake_fd = -1
+        self.renew_hands()
 
     def __dealloc__(self):
         self._close_wake_fd()  # still open where the making of the rest failed
@@ -196,7 +198,7 @@ cdef class Engine:
 cdef class WakeOp(Op):
     """Reads the eventfd: completes when another thread wrote it, and is then submitted again."""
 
-    def __init__(self, Engine engine):
+    def __cinit__(self, Engine engine):
         self.engine = engine
         self.fd = engine.wake_fd
         self.need = NEED_READ

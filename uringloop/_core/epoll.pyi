@@ -1,4 +1,5 @@
 from concurrent.futures import FIRST_COMPLETED as FIRST_COMPLETED
+from typing import Self
 
 from uringloop._core.engine import Engine
 from uringloop._core.ready import ReadyQueue
@@ -7,4 +8,4 @@ class EpollEngine(Engine):
     def __init__(self, ready: ReadyQueue, entries: int = 0) -> None: ...
 
 class Watch:
-    def __init__(self, fd: int) -> None: ...
+    def __new__(cls, fd: int) -> Self: ...

@@ -47,14 +47,14 @@ cdef enum:
 
 
 cdef class Watch:
-    def __init__(self, int fd):
+    def __cinit__(self, int fd):
         self.fd = fd
         self.readers = []
         self.writers = []
 
 
 cdef class EpollEngine(Engine):
-    def __cinit__(self):
+    def __cinit__(self, *args, **options):
         self.epoll_fd = -1
 
     def __init__(self, ready, unsigned entries=0):

@@ -15,8 +15,8 @@ from uringloop._core.handle cimport Handle
 from uringloop._core.kernel cimport (
     EAGAIN, EBADF, ECANCELED, EEXIST, EINTR, ENOENT, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLIN,
     EPOLLOUT, IORING_OP_EPOLL_WAIT, IORING_OP_POLL_ADD, POLLIN, URINGLOOP_DEBUG, c_close, epoll_create1, epoll_ctl,
-    epoll_event, epoll_wait, errno, io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_get_traverse, ur_set_traverse,
-    ur_visit_owned,
+    epoll_event, epoll_wait, errno, io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_get_traverse,
+    ur_only_core_makes, ur_python_makes, ur_set_traverse, ur_visit_owned,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, OP_IDLE, Op
@@ -29,7 +29,7 @@ cdef class Watched:
 
 
 cdef class EpollSet(Op):
-    def __init__(self, Loop loop):
+    def __cinit__(self, Loop loop not None):
         self.loop = loop
         self.engine = loop.engine
         self.need = NEED_READ
@@ -262,3 +262,5 @@ cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
 
 
 ur_set_traverse(Watched, <traverseproc> _traverse)
+ur_only_core_makes(Watched)
+ur_python_makes(EpollSet)

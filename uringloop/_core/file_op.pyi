@@ -1,13 +1,17 @@
 import asyncio
 import os
-from typing import Any
+from typing import Any, final
 
 from uringloop._core.future_op import FutureOp
 
 _Names = tuple[Any, ...] | None
 
 class OpOwner: ...
+
+@final
 class Ending(OpOwner): ...
+
+@final
 class FileOp(FutureOp): ...
 
 def when_ended(op: FileOp) -> asyncio.Future[None] | None: ...

@@ -13,6 +13,7 @@ from uringloop._core.kernel cimport (
     IORING_OP_FSYNC, IORING_OP_FTRUNCATE, IORING_OP_LINKAT, IORING_OP_MKDIRAT, IORING_OP_OPENAT2, IORING_OP_READ,
     IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_SPLICE, IORING_OP_STATX, IORING_OP_SYMLINKAT,
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, c_close, int64_t, io_uring_sqe, uint32_t, uint64_t, uintptr_t,
+    ur_abstract, ur_only_core_makes,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_THREAD, OP_IDLE
@@ -167,7 +168,7 @@ def when_ended(FileOp op):
     cdef Ending owner
     if op.state == OP_IDLE:
         return None
-    owner = Ending()
+    owner = Ending.__new__(Ending)
     owner.future = op.loop.create_future()
     op.owner = owner
     return owner.future
@@ -329,3 +330,8 @@ def stat_now(int dir, bytes path, bint follow):
         return None
     c_close(fd)
     return os.makedev(found.stx_dev_major, found.stx_dev_minor), make_stat(&found)
+
+
+ur_only_core_makes(FileOp)
+ur_only_core_makes(Ending)
+ur_abstract(OpOwner)

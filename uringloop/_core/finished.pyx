@@ -2,6 +2,8 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from uringloop._core.kernel cimport ur_only_core_makes
+
 
 cdef class Finished:
     """An awaitable, and its own iterator, that ends at once."""
@@ -47,3 +49,4 @@ cdef object thrown(object kind, object value, object traceback):
 
 
 ur_set_iternext(Finished, _next)
+ur_only_core_makes(Finished)

@@ -1,5 +1,7 @@
 import sys
+from typing import final
 
+@final
 class FixedMemory:
     @property
     def length(self) -> int: ...

@@ -8,6 +8,7 @@ from uringloop._core.counters cimport COUNT_FIXED, count_freed, count_made
 from uringloop._core.engine cimport Engine
 from uringloop._core.kernel cimport (
     ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, URINGLOOP_DEBUG, mmap, munmap,
+    ur_abstract, ur_only_core_makes,
 )
 
 
@@ -68,3 +69,7 @@ cdef class FixedBuffer:
 
     def __repr__(self):
         return f"<{type(self).__name__} of {self.size} bytes in {self.memory!r}>"
+
+
+ur_only_core_makes(FixedMemory)
+ur_abstract(FixedBuffer)

@@ -1,5 +1,5 @@
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, final
 
 from uringloop._core.op import Op
 
@@ -19,6 +19,9 @@ class FutureOp(Op, Coroutine[Any, Any, Any]):
     def close(self) -> None: ...
 
 class ReadyOp(FutureOp): ...
+
+@final
+class Readiness(ReadyOp): ...
 
 def until_readable(loop: Any, fd: int) -> ReadyOp: ...
 def until_writable(loop: Any, fd: int) -> ReadyOp: ...

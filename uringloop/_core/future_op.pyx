@@ -14,6 +14,7 @@ from uringloop._core.coroutine cimport (
 )
 from uringloop._core.kernel cimport (
     EAGAIN, ECANCELED, IORING_OP_POLL_ADD, POLLIN, POLLOUT, c_poll, errno, io_uring_sqe, pollfd, uint32_t,
+    ur_abstract, ur_only_core_makes,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
@@ -242,8 +243,12 @@ cdef class ReadyOp(FutureOp):
         return f"{type(self).__name__} {'writable' if self.events == <uint32_t> POLLOUT else 'readable'}"
 
 
+cdef class Readiness(ReadyOp):
+    """Waits, and does nothing else."""
+
+
 cdef ReadyOp _ready(Loop loop, int fd, uint32_t events):
-    cdef ReadyOp op = ReadyOp.__new__(ReadyOp)
+    cdef Readiness op = Readiness.__new__(Readiness)
     op.loop = loop
     op.fd = fd
     op.events = events
@@ -260,3 +265,8 @@ def until_readable(Loop loop, int fd):
 def until_writable(Loop loop, int fd):
     """A coroutine that ends when the descriptor is writable."""
     return _ready(loop, fd, POLLOUT)
+
+
+ur_abstract(FutureOp)
+ur_abstract(ReadyOp)
+ur_only_core_makes(Readiness)

@@ -90,6 +90,51 @@ static inline traverseproc ur_get_traverse(PyObject *type) { return ((PyTypeObje
 static inline void ur_set_dealloc(PyObject *type, destructor dealloc) { ((PyTypeObject *)type)->tp_dealloc = dealloc; }
 static inline void ur_set_traverse(PyObject *type, traverseproc visit) { ((PyTypeObject *)type)->tp_traverse = visit; }
 
+/* Objects without __init__. Python can make an object of any class, and of a subclass that forgets __init__, without
+ * what the compiled code relies on. Fields are not checked where they are used, so these three keep such objects from
+ * being made. They work on the type alone: making an object costs the core nothing more. */
+
+static inline void ur_hide_new(PyTypeObject *type) {
+    type->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* for Python; compiled classes of other modules do not ask */
+    type->tp_vectorcall = NULL; /* Cython's way around tp_new */
+    if (PyDict_DelItemString(type->tp_dict, "__new__") < 0) PyErr_Clear();
+    PyType_Modified(type);
+}
+
+/* A subclass inherits tp_alloc from a class that ur_abstract changed: undo that. A free list brings both its own. */
+static inline void ur_allocate(PyTypeObject *type) {
+    if (type->tp_free == PyObject_GC_Del || type->tp_free == PyObject_Free) type->tp_alloc = PyType_GenericAlloc;
+}
+
+/* Only its own module makes objects of this class, by Class.__new__(Class), which Cython compiles to a direct call.
+ * No compiled class of another module derives from it. */
+static inline void ur_only_core_makes(PyObject *class) {
+    PyTypeObject *type = (PyTypeObject *)class;
+    ur_hide_new(type);
+    ur_allocate(type);
+    type->tp_new = NULL;
+}
+
+static PyObject *ur_refuse_alloc(PyTypeObject *type, Py_ssize_t Py_UNUSED(items)) {
+    return PyErr_Format(PyExc_TypeError, "cannot create '%.200s' instances", type->tp_name);
+}
+
+/* There are no objects of this class, only of compiled classes that derive from it: each of those is given to
+ * ur_only_core_makes or ur_python_makes. */
+static inline void ur_abstract(PyObject *class) {
+    PyTypeObject *type = (PyTypeObject *)class;
+    ur_hide_new(type);
+    type->tp_alloc = ur_refuse_alloc;
+}
+
+/* Python makes objects of this class, whose base is abstract, but derives no class from it. */
+static inline void ur_python_makes(PyObject *class) {
+    PyTypeObject *type = (PyTypeObject *)class;
+    type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
+    ur_allocate(type);
+    PyType_Modified(type);
+}
+
 /* Adds a METH_FASTCALL|METH_KEYWORDS method to a compiled class: the caller's argument array as it is,
  * no tuple and no dict, and LOAD_METHOD/PyObject_VectorcallMethod make no bound method. */
 static inline int ur_add_fast_method(PyObject *type, const char *name, void *function, const char *doc) {

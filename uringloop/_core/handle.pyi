@@ -1,5 +1,5 @@
 from contextvars import Context
-from typing import Any
+from typing import Any, final
 
 from uringloop._core.ready import Runnable
 
@@ -25,6 +25,7 @@ class Handle(Runnable):
 
 class TimerKeeper: ...
 
+@final
 class TimerHandle(Handle):
     @property
     def _when(self) -> float: ...

@@ -17,7 +17,7 @@ from asyncio import events, format_helpers
 
 from uringloop._core.counters cimport COUNT_HANDLE, COUNT_TIMER, count_freed, count_made
 from uringloop._core.kernel cimport (
-    URINGLOOP_DEBUG, UR_FREE_LISTS, UR_FREE_THREADED, uint8_t, ur_set_dealloc, ur_set_traverse,
+    URINGLOOP_DEBUG, UR_FREE_LISTS, UR_FREE_THREADED, uint8_t, ur_set_dealloc, ur_set_traverse, ur_only_core_makes,
 )
 from uringloop._core.ready cimport Runnable
 
@@ -201,21 +201,13 @@ cdef class Handle(Runnable):
         """Not run, if it has not been yet; the callback and its arguments are dropped at once."""
         self.await_end()
         if self.notes is not NULL and not self._cancelled:
-            self._keep_shown()
+            _keep_shown(self)
         with cython.critical_section(self):
             if not self._cancelled:
                 self._cancelled = True
                 self.leave()
                 if not self.running:
                     self.let_go()  # last: what dies with the callback may come back here, or end the loop
-
-    def _keep_shown(self):
-        """In debug mode its repr shows what it would have called."""
-        loop, traceback, _ = <tuple> self.notes
-        if loop is None or not loop.get_debug():
-            return
-        name, *rest = self._repr_info()
-        self.note(loop, traceback, f"<{' '.join([name, 'cancelled', *rest])}>")
 
     def cancelled(self):
         self.await_end()
@@ -281,6 +273,14 @@ cdef class Handle(Runnable):
     def __repr__(self):
         shown = None if self.notes is NULL else (<tuple> self.notes)[2]
         return f"<{' '.join(self._repr_info())}>" if shown is None else shown
+
+
+cdef int _keep_shown(Handle handle) except -1:
+    loop, traceback, _ = <tuple> handle.notes  # in debug mode its repr shows what it would have called
+    if loop is not None and loop.get_debug():
+        name, *rest = handle._repr_info()
+        handle.note(loop, traceback, f"<{' '.join([name, 'cancelled', *rest])}>")
+    return 0
 
 
 cdef object _describe(Handle handle, object loop):
@@ -510,3 +510,5 @@ ur_set_traverse(Handle, <traverseproc> _traverse)
 ur_set_traverse(TimerHandle, <traverseproc> _traverse)
 ur_set_dealloc(Handle, _dealloc)
 ur_set_dealloc(TimerHandle, _dealloc_timer)
+ur_only_core_makes(Handle)
+ur_only_core_makes(TimerHandle)

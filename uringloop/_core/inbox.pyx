@@ -7,11 +7,9 @@ from uringloop._core.ready cimport ReadyQueue, Runnable, ready_push
 
 
 cdef class Inbox:
-    def __cinit__(self):
+    def __cinit__(self, Engine engine):
         ur_guard_init(&self.guard)
         self.waiting = ReadyQueue()
-
-    def __init__(self, Engine engine):
         self.engine = engine
 
     def __len__(self):

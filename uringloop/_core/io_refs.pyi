@@ -1,2 +1,5 @@
+from typing import final
+
+@final
 class IoRefs(int):
     closed: bool

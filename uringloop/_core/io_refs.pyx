@@ -6,7 +6,7 @@ from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT
 from cpython.weakref cimport PyWeakref_NewRef
 
 from uringloop._core.future_op cimport ReadyOp
-from uringloop._core.kernel cimport ur_load_ulong
+from uringloop._core.kernel cimport ur_load_ulong, ur_only_core_makes
 from uringloop._core.loop cimport Loop, runs_here
 
 
@@ -111,3 +111,6 @@ cdef IoRefs io_refs_of(object sock):
     (<IoRefs> made).count = refs
     sock._io_refs = made
     return <IoRefs> made
+
+
+ur_only_core_makes(IoRefs)

@@ -177,6 +177,9 @@ cdef extern from "guard.h":
     traverseproc ur_get_traverse(object type)
     void ur_set_traverse(object type, traverseproc visit)
     void ur_set_dealloc(object type, void (*dealloc)(PyObject *) noexcept)
+    void ur_only_core_makes(object type)
+    void ur_abstract(object type)
+    void ur_python_makes(object type)
     enum: UR_FREE_LISTS
     int ur_visit_owned(PyObject *object, visitproc visit, void *arg) noexcept
     int ur_add_fast_method(object type, const char *name, void *function, const char *doc) except -1

@@ -25,7 +25,7 @@ cdef class Loop:
     cdef readonly bint _kept               # by itself: closed, and not drained yet
     cdef public bint _debug
     cdef public object _task_factory
-    cdef public TransportTable _transports
+    cdef readonly TransportTable _transports
     cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once; None: closed
     cdef public double slow_callback_duration
     cdef readonly Watch watch             # None until somebody first looks; then never another

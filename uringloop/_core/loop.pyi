@@ -24,11 +24,12 @@ class Loop(_BaseEventLoop):
     _closed: bool
     def _alone(self, refusal: str, function: Callable[..., Any], /, *args: Any) -> Any: ...
     _debug: bool
-    _transports: TransportTable
     _task_factory: Any
     slow_callback_duration: float
     @property
     def engine(self) -> Engine: ...
+    @property
+    def _transports(self) -> TransportTable: ...
     @property
     def watch(self) -> Watch | None: ...
     @property

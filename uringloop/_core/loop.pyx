@@ -25,6 +25,7 @@ from uringloop._core.op cimport OP_CANCELLING, Op
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.spin cimport Spinner
 from uringloop._core.timers cimport Timers
+from uringloop._core.transport_table cimport TransportTable
 from uringloop._core.watch cimport Watch
 
 
@@ -34,15 +35,28 @@ cdef enum:
 
 cdef class Loop:
     def __cinit__(self):
-        self.closed = True  # until all of it is there: nothing to close, or to warn of, where a part fails
-
-    def _set_up(self, engine_class, dict options, double busy_poll):
-        """Make the parts. Not __init__: that is BaseEventLoop's, which sets attributes only."""
-        self.future_arguments = {"loop": self}
+        # All parts are there from the start, for a subclass may forget __init__. Until `_set_up` the loop is closed, as is
+        # its engine, which is of no kind and refuses everything.
+        self.closed = True
         self.ready = ReadyQueue()
         self.endings = ReadyQueue()
         self.timers = Timers()
-        self.engine = engine_class(self.ready, **options)
+        self.engine = Engine.__new__(Engine)
+        self.engine.closed = True
+        self.inbox = Inbox(self.engine)
+        self.inbox.closed = True
+        self.spinner = Spinner(0)
+        self._transports = TransportTable()
+
+    def _set_up(self, engine_class, dict options, double busy_poll):
+        """Get an engine. Not __init__: that is BaseEventLoop's, which sets attributes only."""
+        if type(self.engine) is not Engine:
+            raise RuntimeError(f"{type(self).__name__}.__init__() was called already")
+        self.future_arguments = {"loop": self}
+        cdef Engine engine = engine_class(self.ready, **options)
+        if engine.wake_fd < 0:
+            raise TypeError(f"{engine!r} is no engine for a loop")
+        self.engine = engine
         self.inbox = Inbox(self.engine)
         self.spinner = Spinner(busy_poll)
 
@@ -245,6 +259,8 @@ cdef class Loop:
 
     cdef int check(self) except -1:
         if ur_load_flag(&self.closed):
+            if type(self.engine) is Engine:
+                raise RuntimeError(f"{type(self).__name__}.__init__() was not called")
             raise RuntimeError("Event loop is closed")
         return 0
 
@@ -339,9 +355,12 @@ cdef class Loop:
 
     @_closed.setter
     def _closed(self, value):
+        if not value and self.engine.closed:
+            if type(self.engine) is Engine:
+                return  # BaseEventLoop.__init__ says so before there is an engine
+            raise RuntimeError("a closed event loop stays closed")
         ur_store_flag(&self.closed, bool(value))
-        if self.inbox is not None:
-            self.keep(bool(value) and not self.engine.closed)
+        self.keep(bool(value) and not self.engine.closed)
 
     @property
     def _thread_id(self):

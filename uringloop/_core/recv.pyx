@@ -33,7 +33,7 @@ cdef enum:
 
 @cython.no_gc_clear  # the buffers in hand are given back at the end, to a pool that is still there
 cdef class RecvOp(Op):
-    def __init__(self, Transport transport):
+    def __cinit__(self, Transport transport):
         self.transport = transport
         self.engine = transport.engine
         self.pool = self.engine.buffers()

@@ -1,8 +1,9 @@
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, final
 
 from uringloop._core.future_op import FutureOp
 
+@final
 class Resolved(FutureOp): ...
 
 def getaddrinfo(

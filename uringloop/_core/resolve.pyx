@@ -12,6 +12,7 @@ from uringloop._core.address cimport ADDRESS_TEXT
 from uringloop._core.future_op cimport FutureOp
 from uringloop._core.kernel cimport (
     AF_INET, AF_INET6, in6_addr, in_addr, inet_ntop, inet_pton, ur_guard, ur_guard_init, ur_guard_lock, ur_guard_unlock,
+    ur_only_core_makes,
 )
 from uringloop._core.loop cimport Loop
 
@@ -189,3 +190,4 @@ def getnameinfo(Loop self, sockaddr, flags=0):
 
 
 ur_resolved_install(<object> Resolved)
+ur_only_core_makes(Resolved)

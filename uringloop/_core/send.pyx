@@ -31,7 +31,7 @@ cdef enum:
 
 
 cdef class SendOp(Op):
-    def __init__(self, Transport transport):
+    def __cinit__(self, Transport transport):
         self.transport = transport
         self.engine = transport.engine
         self.fd = transport.fd

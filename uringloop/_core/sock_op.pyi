@@ -1,17 +1,33 @@
 from collections.abc import Coroutine
 from socket import socket
-from typing import Any
+from typing import Any, final
 
 from uringloop._core.future_op import ReadyOp
 
 class SockOp(ReadyOp): ...
+
+@final
 class SockRecv(SockOp): ...
+
+@final
 class SockRecvInto(SockOp): ...
+
+@final
 class SockRecvFrom(SockOp): ...
+
+@final
 class SockRecvFromInto(SockOp): ...
+
+@final
 class SockSendAll(SockOp): ...
+
+@final
 class SockSendTo(SockOp): ...
+
+@final
 class SockAccept(SockOp): ...
+
+@final
 class SockWritable(SockOp): ...
 
 def sock_recv(self: Any, sock: socket, n: int) -> Coroutine[Any, Any, bytes]: ...

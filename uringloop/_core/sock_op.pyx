@@ -20,6 +20,7 @@ from uringloop._core.io_refs cimport io_refs_of
 from uringloop._core.kernel cimport (
     EAGAIN, EBADF, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_recv,
     c_recvfrom, c_send, c_sendto, errno, sockaddr, sockaddr_storage, socklen_t, uint32_t,
+    ur_abstract, ur_only_core_makes,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.op cimport NEED_READ, NEED_WRITE
@@ -489,3 +490,14 @@ del method
 
 ur_sock_recvs_install(<object> SockRecv)
 ur_sock_sends_install(<object> SockSendAll)
+
+
+ur_abstract(SockOp)
+ur_only_core_makes(SockRecv)
+ur_only_core_makes(SockRecvInto)
+ur_only_core_makes(SockRecvFrom)
+ur_only_core_makes(SockRecvFromInto)
+ur_only_core_makes(SockSendAll)
+ur_only_core_makes(SockSendTo)
+ur_only_core_makes(SockAccept)
+ur_only_core_makes(SockWritable)

@@ -22,7 +22,7 @@ cdef class Numbered(Runnable):
 cdef class InboxSteps:
     """What a loop's thread and others do to an inbox. `sleep` is the kernel's: it ends once a wake was written."""
 
-    def __init__(self):
+    def __cinit__(self):
         self.ready = ReadyQueue()
         self.engine = Engine(self.ready)
         self.inbox = Inbox(self.engine)

@@ -11,7 +11,9 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
 from uringloop._core.engine cimport SCRATCH_SIZE
-from uringloop._core.kernel cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
+from uringloop._core.kernel cimport (
+    EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno, ur_only_core_makes,
+)
 from uringloop._core.loop cimport Loop, runs_here, sends_at_once
 from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
@@ -521,3 +523,4 @@ cdef StreamTransport accept_stream_transport(Loop loop, int fd, object protocol,
     transport.begin(loop, protocol, fd, None, None, server, cvars)
     transport.set_no_delay()
     return transport
+ur_only_core_makes(StreamTransport)

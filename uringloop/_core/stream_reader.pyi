@@ -1,8 +1,11 @@
 from asyncio import StreamReader
+from typing import final
 
 from uringloop._core.coroutine import Coroutine
 
 class Reader: ...
+
+@final
 class Reading(Coroutine): ...
 
 def read(self: StreamReader, n: int = -1) -> Reading: ...

@@ -10,6 +10,7 @@ from cpython.object cimport PyObject
 
 from uringloop._core.attributes cimport attributes_of
 from uringloop._core.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
+from uringloop._core.kernel cimport ur_only_core_makes
 from uringloop._core.loop cimport Loop
 
 cdef extern from *:
@@ -222,3 +223,4 @@ cdef bint adopt(object stream) except -1:
     stream._uringloop_reader = Reader()
     stream.__class__ = _Adopted
     return True
+ur_only_core_makes(Reading)

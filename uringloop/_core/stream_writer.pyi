@@ -1,10 +1,12 @@
 from asyncio import StreamReader, StreamWriter
-from typing import Any
+from typing import Any, final
 
 from uringloop._core.coroutine import Coroutine
 
+@final
 class Draining(Coroutine): ...
 
+@final
 class Connected:
     def __call__(self, reader: StreamReader, writer: StreamWriter) -> Any: ...
 

@@ -5,6 +5,7 @@ from asyncio import futures, streams
 
 from uringloop._core.attributes cimport attributes_of
 from uringloop._core.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
+from uringloop._core.kernel cimport ur_only_core_makes
 from uringloop._core.stream_reader cimport is_adopted
 from uringloop._core.transport cimport Transport
 
@@ -123,3 +124,7 @@ cdef int adopt_writer_of(object protocol) except -1:
     connected.callback = callback
     protocol._client_connected_cb = connected
     return 0
+
+
+ur_only_core_makes(Draining)
+ur_only_core_makes(Connected)

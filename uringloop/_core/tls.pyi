@@ -1,6 +1,6 @@
 from asyncio import Future
 from ssl import SSLContext
-from typing import Any
+from typing import Any, Self
 
 from uringloop._core.sink import Sink
 from uringloop._core.tls_application import Application
@@ -13,8 +13,8 @@ class TlsConnection(Sink):
     extra: dict[str, Any]
     marks: tuple[int, int]
     read_marks: tuple[int, int]
-    def __init__(
-        self,
+    def __new__(
+        cls,
         loop: Any,
         protocol: Any,
         context: SSLContext,
@@ -24,7 +24,7 @@ class TlsConnection(Sink):
         call_connection_made: bool,
         handshake_timeout: float,
         shutdown_timeout: float,
-    ) -> None: ...
+    ) -> Self: ...
     def connection_made(self, transport: Any) -> None: ...
     def take_over(self, data: bytes | bytearray) -> None: ...
     def get_extra_info(self, name: str, default: Any = None) -> Any: ...

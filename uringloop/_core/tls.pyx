@@ -38,8 +38,8 @@ cdef tuple _STATES = ("new", "handshake", "open", "flushing", "shutdown", "over"
 
 
 cdef class TlsConnection(Sink):
-    def __init__(self, Loop loop, protocol, context, waiter, bint server_side, server_hostname,
-                 bint call_connection_made, handshake_timeout, shutdown_timeout):
+    def __cinit__(self, Loop loop, protocol, context, waiter, bint server_side, server_hostname,
+                  bint call_connection_made, handshake_timeout, shutdown_timeout):
         self.handshake_timeout, self.shutdown_timeout = handshake_timeout, shutdown_timeout
         self.loop, self.waiter, self.extra = loop, waiter, {"sslcontext": context}
         self.records = Records(context, server_side, None if server_side else server_hostname or None)

@@ -1,6 +1,6 @@
-from typing import Any
+from typing import Any, Self
 
 class Application:
     protocol: Any
     transport: Any
-    def __init__(self, loop: Any, protocol: Any, call_connection_made: bool) -> None: ...
+    def __new__(cls, loop: Any, protocol: Any, call_connection_made: bool) -> Self: ...

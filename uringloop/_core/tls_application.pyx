@@ -31,7 +31,7 @@ cdef inline object call(object protocol, str name, object arg):
 
 
 cdef class Application:
-    def __init__(self, Loop loop, protocol, bint call_connection_made):
+    def __cinit__(self, Loop loop, protocol, bint call_connection_made):
         self.loop = loop
         self.stage = STAGE_NEW if call_connection_made else STAGE_MADE
         self.set_protocol(protocol)

@@ -1,4 +1,5 @@
 from ssl import MemoryBIO, SSLContext, SSLObject
+from typing import Self
 
 class Window: ...
 
@@ -7,4 +8,4 @@ class Records:
     incoming: MemoryBIO
     outgoing: MemoryBIO
     ended: bool
-    def __init__(self, context: SSLContext, server_side: bool, server_hostname: str | None) -> None: ...
+    def __new__(cls, context: SSLContext, server_side: bool, server_hostname: str | None) -> Self: ...

@@ -78,7 +78,7 @@ cdef class Window:
 
 
 cdef class Records:
-    def __init__(self, context, bint server_side, server_hostname):
+    def __cinit__(self, context, bint server_side, server_hostname):
         self.incoming = ssl.MemoryBIO()
         self.outgoing = ssl.MemoryBIO()
         self.tls = context.wrap_bio(

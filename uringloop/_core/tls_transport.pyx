@@ -27,17 +27,15 @@ cdef class TlsTransport:
     _start_tls_compatible = True
     _sendfile_compatible = constants._SendfileMode.FALLBACK
 
-    def __cinit__(self):
+    def __cinit__(self, TlsConnection connection):
         if URINGLOOP_DEBUG:
             count_made(COUNT_TRANSPORT)
+        self.connection = connection
+        connection.application.transport = self
 
     def __dealloc__(self):
         if URINGLOOP_DEBUG:
             count_freed(COUNT_TRANSPORT)
-
-    def __init__(self, TlsConnection connection):
-        self.connection = connection
-        connection.application.transport = self
 
     def __del__(self):
         if self.connection is not None and not self.connection.application.closed:

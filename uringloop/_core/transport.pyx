@@ -16,7 +16,7 @@ from uringloop._core.address cimport address_from_raw
 from uringloop._core.counters cimport COUNT_TRANSPORT, count_freed, count_made
 from uringloop._core.handle cimport Handle, make_handle
 from uringloop._core.kernel cimport (
-    EINVAL, URINGLOOP_DEBUG, c_close, sockaddr, sockaddr_storage, socklen_t, ur_load_flag,
+    EINVAL, URINGLOOP_DEBUG, c_close, sockaddr, sockaddr_storage, socklen_t, ur_abstract, ur_load_flag,
 )
 from uringloop._core.loop cimport Loop
 from uringloop._core.ready cimport ready_push
@@ -485,3 +485,4 @@ cdef class Transport:
 
 
 ur_mend_clear(<PyTypeObject *> Transport)
+ur_abstract(Transport)

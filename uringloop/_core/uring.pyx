@@ -47,7 +47,7 @@ cdef enum:
 
 
 cdef class UringEngine(Engine):
-    def __cinit__(self):
+    def __cinit__(self, *args, **options):
         self.ring.fd = -1
         self.has_ring = True
 

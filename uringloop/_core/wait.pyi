@@ -1,12 +1,13 @@
 from collections.abc import Generator
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, final
 
 _T_co = TypeVar("_T_co", covariant=True)
 
 class Entry(Generic[_T_co]):
     def __await__(self) -> Generator[Any, None, _T_co]: ...
 
+@final
 class Wait(Entry[_T_co]):
     @property
     def __name__(self) -> str: ...

@@ -6,7 +6,7 @@ from cython cimport no_gc_clear
 
 from uringloop._core.coroutine cimport never_awaited
 from uringloop._core.finished cimport Finished, thrown
-from uringloop._core.kernel cimport ur_set_dealloc
+from uringloop._core.kernel cimport ur_only_core_makes, ur_set_dealloc
 from uringloop._core.waitlist cimport Waitlist
 
 ctypedef void (*destructor)(PyObject *) noexcept
@@ -107,3 +107,7 @@ cdef Wait make_wait(Waitlist line, object value):
     wait.line = line
     wait.value = value
     return wait
+
+
+ur_only_core_makes(Entry)
+ur_only_core_makes(Wait)

@@ -2,8 +2,9 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator
 from contextvars import Context
 from types import TracebackType
-from typing import Any
+from typing import Any, final
 
+@final
 class Waiter:
     _asyncio_future_blocking: bool
     @property

@@ -19,6 +19,7 @@ from uringloop._core.delivery cimport deliver_foreign
 from uringloop._core.finished cimport finished, thrown, ur_set_iternext, ur_stop
 from uringloop._core.kernel cimport (
     ur_add_fast_method, ur_get_traverse, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_set_traverse,
+    ur_only_core_makes,
 )
 from uringloop._core.loop cimport Loop, runs_here
 from uringloop._core.patience cimport patience
@@ -533,3 +534,4 @@ ur_set_iternext(Waiter, _waiter_next)
 ur_add_fast_method(Waiter, "add_done_callback", <void *> _add_done_callback,
                    "What the awaiting task registers: called once, when the waiter has left the line.")
 ur_waiters_install(<object> Waiter)
+ur_only_core_makes(Waiter)

@@ -4,7 +4,7 @@
 import asyncio
 import os
 
-from uringloop._core.loop cimport Loop
+from uringloop._core.kernel cimport ur_abstract
 from uringloop.files.call cimport Call, Callee, make_call
 
 
@@ -23,10 +23,6 @@ cdef class AsyncFile(Callee):
             self.apart_ops = 0  # drained, and nobody told us
         self.lock = None
         return Callee.bind(self)
-
-    def bind_to(self, Loop loop):
-        """The running one, of a file that is new."""
-        self.loop = loop
 
     async def _in_turn(self, int kind, first, second):
         """Do what may have to wait, after everything that was begun before."""
@@ -144,3 +140,6 @@ cdef class AsyncFile(Callee):
 
     def isatty(self):
         return os.isatty(self.fileno())
+
+
+ur_abstract(AsyncFile)

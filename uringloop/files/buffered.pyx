@@ -9,7 +9,7 @@ from libc.errno cimport EIO
 from libc.string cimport memchr, memcpy, memmove
 
 from uringloop._core.file_op cimport ur_pwrite
-from uringloop._core.kernel cimport EAGAIN, EINTR, EINVAL, int64_t
+from uringloop._core.kernel cimport EAGAIN, EINTR, EINVAL, int64_t, ur_abstract
 from uringloop.files.async_file cimport AsyncFile
 from uringloop.files.call cimport PENDING
 from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
@@ -382,3 +382,6 @@ cdef class Buffered(AsyncFile):
         self.position = target
         self.spend(0)
         return target
+
+
+ur_abstract(Buffered)

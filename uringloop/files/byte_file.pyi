@@ -1,12 +1,14 @@
-from typing import Any, overload
+from typing import Any, Self, final, overload
 
 from uringloop.files.async_file import AsyncFile
 from uringloop.files.call import Call
 from uringloop.files.descriptor import Descriptor
 
+@final
 class ByteFile(AsyncFile[bytes]):
-    def __init__(
-        self,
+    def __new__(
+        cls,
+        loop: Any,
         descriptor: Descriptor,
         mode: str,
         buffer_size: int,
@@ -14,7 +16,7 @@ class ByteFile(AsyncFile[bytes]):
         can_write: bool,
         appending: bool,
         position: int,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def descriptor(self) -> Descriptor: ...
     @property

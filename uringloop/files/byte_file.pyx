@@ -12,7 +12,8 @@ from libc.string cimport memcpy
 
 from uringloop._core.file_op import close as close_op
 from uringloop._core.file_op import fadvise, fallocate, fsync, ftruncate, offers_ftruncate, stat_buffer, stat_result, statx_into
-from uringloop._core.kernel cimport EINVAL, int64_t
+from uringloop._core.kernel cimport EINVAL, int64_t, ur_python_makes
+from uringloop._core.loop cimport Loop
 from uringloop._core.unclosed cimport warn_unclosed
 from uringloop.files.async_file cimport (
     CALL_ADVISE, CALL_ALLOCATE, CALL_CLOSE, CALL_FDATASYNC, CALL_FLUSH, CALL_FSYNC, CALL_NEXT, CALL_PEEK, CALL_PREAD,
@@ -31,8 +32,9 @@ from uringloop.inspect.made import where_made
 cdef object _where_made = where_made  # the interpreter's last collection finds no globals
 
 cdef class ByteFile(Positional):
-    def __init__(self, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read, bint can_write,
-                 bint appending, int64_t position):
+    def __cinit__(self, Loop loop, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read,
+                  bint can_write, bint appending, int64_t position):
+        self.loop = loop
         self.descriptor = descriptor
         self.mode = mode
         self.raw = buffer_size == 0
@@ -500,3 +502,6 @@ cdef int _not_written(object descriptor, int64_t res) except -1:
 cdef int _unclosed(object descriptor) except -1:
     warn_unclosed(descriptor, f"unclosed file {descriptor.name!r}{_where_made(descriptor.made_at)}", 2)
     return 0
+
+
+ur_python_makes(ByteFile)

@@ -1,5 +1,5 @@
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 from uringloop._core.file_op import OpOwner
 
@@ -7,6 +7,7 @@ _T = TypeVar("_T")
 
 class Callee(OpOwner): ...
 
+@final
 class Call(Coroutine[Any, Any, _T]):
     @property
     def cr_running(self) -> bool: ...

@@ -11,6 +11,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from uringloop._core.file_op cimport OpOwner
+from uringloop._core.kernel cimport ur_abstract, ur_only_core_makes
 from uringloop._core.loop cimport Loop, runs_here
 
 cdef extern from "Python.h":
@@ -227,3 +228,5 @@ cdef void _never_awaited() noexcept:
 
 
 ur_calls_slots(<object> Call, call_send)
+ur_only_core_makes(Call)
+ur_abstract(Callee)

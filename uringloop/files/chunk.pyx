@@ -8,6 +8,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from uringloop._core.fixed_buffer cimport FixedBuffer
+from uringloop._core.kernel cimport ur_only_core_makes
 
 cdef extern from "Python.h":
     bint PyMemoryView_Check(object view)
@@ -98,3 +99,7 @@ cdef Borrowed borrow_fixed(object owner):
     if lent.fixed is None:
         raise TypeError(f"a size or a buffer of a FixedBuffers is required, not '{type(owner).__name__}'")
     return lent
+
+
+ur_only_core_makes(Chunk)
+ur_only_core_makes(Borrowed)

@@ -1,9 +1,9 @@
 from traceback import StackSummary
-from typing import Any
+from typing import Any, Self
 
 class Descriptor:
     made_at: StackSummary | None
-    def __init__(self, fd: int, name: Any, closefd: bool, direct: bool) -> None: ...
+    def __new__(cls, fd: int, name: Any, closefd: bool, direct: bool) -> Self: ...
     @property
     def fd(self) -> int: ...
     @property

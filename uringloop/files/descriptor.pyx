@@ -38,10 +38,12 @@ cdef enum:
 
 
 cdef class Descriptor:
-    def __init__(self, int fd, object name, bint closefd, bint direct):
+    def __cinit__(self, int fd, object name, bint closefd, bint direct):
         """Looks at it without asking anyone: what a remote filesystem's server would say is not needed here."""
         cdef statx found
-        cdef int res = ur_stat_now(fd, &found)
+        cdef int res
+        self.fd = -1
+        res = ur_stat_now(fd, &found)
         if res < 0:
             raise OSError(-res, os.strerror(-res))
         self.mode = found.stx_mode
@@ -57,10 +59,7 @@ cdef class Descriptor:
         # A filesystem that asks a server may take "do not wait" lightly: FUSE waits for its server all the same.
         self.tells_reads = self.tells_writes = self.local or self.stream
         self.seekable = c_lseek(fd, 0, 1) >= 0
-        self.fd = fd  # the caller's to close until here
-
-    def __cinit__(self):
-        self.fd = -1
+        self.fd = fd  # the caller's until here
 
     def __dealloc__(self):
         if self.fd >= 0 and self.closefd:

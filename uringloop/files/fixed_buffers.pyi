@@ -1,5 +1,5 @@
 from collections.abc import Awaitable
-from typing import Any, Self
+from typing import Any, Self, final
 
 from uringloop._core.fixed_buffer import FixedBuffer
 from uringloop._core.waitlist import Waitlist
@@ -19,4 +19,5 @@ class FixedBuffers(Waitlist):
     def __exit__(self, *error: Any) -> None: ...
     def statistics(self) -> dict[str, Any]: ...
 
+@final
 class LentBuffer(FixedBuffer): ...

@@ -9,10 +9,11 @@ import os
 import resource
 
 from uringloop._core.fixed_buffer cimport FixedBuffer, FixedMemory, make_fixed_memory
-from uringloop._core.kernel cimport ENOBUFS, ENOMEM, ur_guard_lock, ur_guard_unlock
+from uringloop._core.kernel cimport ENOBUFS, ENOMEM, ur_guard_lock, ur_guard_unlock, ur_only_core_makes
 from uringloop._core.loop cimport Loop
 from uringloop._core.wait cimport make_wait
 from uringloop._core.waitlist cimport Waitlist, deliver
+from uringloop.errors import NotInitialised
 from uringloop.files.loops import running_loop
 
 cdef enum:
@@ -32,6 +33,9 @@ class BuffersClosed(RuntimeError):
 cdef class FixedBuffers(Waitlist):
     """`count` buffers of `size` bytes, pinned for the running loop's ring: what is read and written through them need
     not be mapped for each operation anew. Where there is no ring they are memory like any other."""
+
+    def __cinit__(self, *args, **options):
+        self.refusal = NotInitialised
 
     def __init__(self, Py_ssize_t count, Py_ssize_t size):
         cdef Loop loop = running_loop()
@@ -56,6 +60,7 @@ cdef class FixedBuffers(Waitlist):
         for i in range(count):
             self.numbers[i] = count - 1 - i
         self.back = self.free = count
+        self.refusal = None
 
     def __dealloc__(self):
         free(self.numbers)
@@ -171,3 +176,6 @@ cdef object _refused(int number, Py_ssize_t size):
     elif number == ENOBUFS:
         text += " (no more than 1024 FixedBuffers on one event loop)"
     return OSError(number, text)
+
+
+ur_only_core_makes(LentBuffer)

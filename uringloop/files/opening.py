@@ -228,8 +228,7 @@ def open_at_once(order: Order) -> Any:
     fd = open_known(order.where, encoded(file), order.how)
     if fd is None:
         return None
-    opened = ByteFile(described(loop, fd, order), asked.name, order.size, True, False, False, 0)
-    opened.bind_to(loop)
+    opened = ByteFile(loop, described(loop, fd, order), asked.name, order.size, True, False, False, 0)
     return opened if order.text is None else TextFile(opened, order.mode, *order.text)
 
 
@@ -251,7 +250,7 @@ async def open_order(order: Order) -> Any:
         raise io.UnsupportedOperation("File or stream is not seekable.")
     position = os.lseek(fd, 0, os.SEEK_CUR) if descriptor.seekable and isinstance(file, int) else 0
     opened = ByteFile(
-        descriptor, asked.name, order.size, asked.reading, asked.writing, asked.appending, position
+        loop, descriptor, asked.name, order.size, asked.reading, asked.writing, asked.appending, position
     )
     if descriptor.seekable and asked.appending:
         await opened.seek(0, os.SEEK_END)

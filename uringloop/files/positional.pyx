@@ -10,7 +10,7 @@ from libc.errno cimport ESPIPE
 from libc.string cimport memcpy
 
 from uringloop._core.file_op cimport FileOp
-from uringloop._core.kernel cimport EAGAIN, EINTR, EINVAL, int64_t
+from uringloop._core.kernel cimport EAGAIN, EINTR, EINVAL, int64_t, ur_abstract
 from uringloop._core.op cimport OP_IDLE
 from uringloop.files.async_file cimport CALL_FLUSH
 from uringloop.files.buffered cimport AT_ONCE_MOST, shrunk
@@ -155,3 +155,6 @@ cdef class Positional(Transfers):
         if res < 0:
             raise OSError(-res, os.strerror(-res))
         return res
+
+
+ur_abstract(Positional)

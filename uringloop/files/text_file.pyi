@@ -1,18 +1,19 @@
-from typing import Any
+from typing import Any, Self, final
 
 from uringloop.files.async_file import AsyncFile
 from uringloop.files.byte_file import ByteFile
 
+@final
 class TextFile(AsyncFile[str]):
-    def __init__(
-        self,
+    def __new__(
+        cls,
         buffer: ByteFile,
         mode: str,
         encoding: str | None,
         errors: str | None,
         newline: str | None,
         line_buffering: bool,
-    ) -> None: ...
+    ) -> Self: ...
     @staticmethod
     def check(encoding: str | None, errors: str | None, newline: str | None) -> None: ...
     @property

@@ -14,6 +14,8 @@ from uringloop.files.byte_file cimport ByteFile
 from uringloop.files.call cimport PENDING, Call
 from uringloop.files.cookie import Cookie, pack, unpack, where
 
+from uringloop._core.kernel cimport ur_python_makes
+
 cdef enum:
     CHUNK = 8192      # decoded at a time, as io does: what is decoded ahead decides where a write after a read goes
     CHUNK_MOST = 1 << 20
@@ -34,10 +36,11 @@ cdef class TextFile(AsyncFile):
             if not getattr(codecs.lookup(encoding), "_is_text_encoding", True):
                 raise LookupError(f"{encoding!r} is not a text encoding; use codecs.open() to handle arbitrary codecs")
 
-    def __init__(self, ByteFile buffer, str mode, encoding, errors, newline, bint line_buffering):
+    def __cinit__(self, ByteFile buffer, str mode, encoding, errors, newline, bint line_buffering):
         encoding = io.text_encoding(encoding, 4)
         if encoding == "locale":
             encoding = _locale_encoding()
+        self.loop = buffer.loop
         self.buffer = buffer
         self.mode = mode
         self.encoding = encoding
@@ -434,3 +437,6 @@ def _locale_encoding():
     import sys
 
     return "utf-8" if sys.flags.utf8_mode else locale.getencoding()
+
+
+ur_python_makes(TextFile)

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from uringloop._core.file_op cimport FileOp
 from uringloop._core.future_op import until_readable, until_writable
-from uringloop._core.kernel cimport EAGAIN, EINTR, int64_t
+from uringloop._core.kernel cimport EAGAIN, EINTR, int64_t, ur_abstract
 from uringloop._core.op cimport OP_IDLE
 from uringloop.files.buffered cimport Buffered
 from uringloop.files.chunk cimport Borrowed, Chunk, make_chunk
@@ -137,3 +137,6 @@ cdef class Transfers(Buffered):
         self.end = skip + left + got
         self.window = min(max(2 * self.window, <Py_ssize_t> 16384), <Py_ssize_t> 131072)
         return got
+
+
+ur_abstract(Transfers)

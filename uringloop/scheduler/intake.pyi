@@ -1,15 +1,16 @@
 from collections.abc import Coroutine
 from contextvars import Context
-from typing import Any
+from typing import Any, Self, final
 
 from uringloop._core.ready import Runnable
 from uringloop.loop import EventLoop
 from uringloop.scheduler.outcome import Outcome
 
+@final
 class Start(Runnable): ...
 
 class Intake(Runnable):
-    def __init__(self, loop: EventLoop, name: str) -> None: ...
+    def __new__(cls, loop: EventLoop, name: str) -> Self: ...
     @property
     def running(self) -> set[Outcome[Any]]: ...
     @property

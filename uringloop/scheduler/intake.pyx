@@ -12,7 +12,7 @@ from cpython.ref cimport Py_DECREF
 from uringloop._core.idler cimport Idler
 from uringloop._core.kernel cimport (
     int64_t, ur_add_long, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_long, ur_now_ns,
-    ur_store_flag,
+    ur_store_flag, ur_only_core_makes,
 )
 from uringloop._core.loop cimport Loop, runs_here
 from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
@@ -65,14 +65,12 @@ cdef class Start(Runnable):
 
 
 cdef class Intake(Idler):
-    def __cinit__(self):
+    def __cinit__(self, Loop loop, name):
         ur_guard_init(&self.guard)
         self.waiting, self.pinned = ReadyQueue(), ReadyQueue()
         self.running = set()
         self.peers = ()
         self.last_started = 4
-
-    def __init__(self, Loop loop, name):
         self.loop, self.name = loop, name
         loop.idler = self  # now, before there is a thread that runs it
 
@@ -118,7 +116,7 @@ cdef class Intake(Idler):
         cdef Start start
         for job, coroutine, cvars in batch:
             start = Start.__new__(Start)
-            start.job, start.coroutine, start.cvars = job, coroutine, cvars
+            start.job, start.coroutine, start.cvars = <Outcome?> job, coroutine, cvars
             start.intake = self
             ready_push(starts, start)
         pinned = pinned or not self.peers
@@ -348,3 +346,6 @@ cdef class Intake(Idler):
     @property
     def accepted(self):
         return ur_load_long(&self.submitted)
+
+
+ur_only_core_makes(Start)

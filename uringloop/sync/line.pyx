@@ -31,6 +31,8 @@ cdef class Line(Waitlist):
 
     def sleep_in(self, Waiter waiter, timeout):
         """False after `timeout` seconds, which was checked before the place was taken."""
+        if waiter.line is not self or waiter.asleep is None:
+            raise ValueError(f"{waiter!r} is no place of a plain thread in this line")
         return self.sleep(waiter, patience(timeout)) is not TIMED_OUT
 
     def wake(self, Py_ssize_t count):

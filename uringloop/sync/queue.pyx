@@ -15,7 +15,7 @@ from uringloop._core.wait cimport make_wait
 from uringloop._core.waitlist cimport TIMED_OUT, Waitlist, deliver, not_in_a_loop
 from uringloop.sync.tally cimport Tally
 
-from uringloop.errors import QueueShutDown
+from uringloop.errors import NotInitialised, QueueShutDown
 
 
 cdef class Store:
@@ -209,17 +209,30 @@ cdef class Room(Permits):
 cdef class Queue:
     """asyncio.Queue for tasks of any loop; plain threads use the methods that end in _sync."""
 
-    def __init__(self, maxsize=0):
-        cdef Store store = self.new_store()
-        self.maxsize = maxsize
+    def __cinit__(self, *args, **options):
+        # For a subclass that forgets __init__: no item, no room, and an answer for each who asks.
         self.items, self.room, self.unfinished = Items(), Room(), Tally()
-        self.items.store = self.room.store = store
         self.items.unfinished = self.unfinished
         self.room.items = self.items
-        self.room.unlimited = maxsize <= 0 or not maxsize < sys.maxsize
-        if not self.room.unlimited:
-            self.room.free = math.ceil(maxsize)
+        self.items.refusal = self.room.refusal = NotInitialised
+
+    def __init__(self, maxsize=0):
+        cdef Store store = self.new_store()
+        cdef bint unlimited = maxsize <= 0 or not maxsize < sys.maxsize
+        cdef Py_ssize_t free = 0 if unlimited else math.ceil(maxsize)
+        if self.items.store is not None:
+            # Twice, as where two bases both call it. Other threads may be using what is there.
+            if maxsize != self.maxsize:
+                raise RuntimeError(f"{type(self).__name__}.__init__() was called already, with another maxsize")
+            return
+        self.maxsize = maxsize
+        self.items.store = self.room.store = store
+        self.room.unlimited = unlimited
+        if not unlimited:
+            self.room.free = free
             self.items.room = self.room  # a cycle, which a queue without a limit does not need
+        if self.items.refusal is NotInitialised:  # else it was shut down before
+            self.items.refusal = self.room.refusal = None
 
     cdef Store new_store(self):
         return Store()

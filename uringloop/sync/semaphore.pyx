@@ -8,6 +8,8 @@ from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.waitlist cimport deliver
 from uringloop.sync.acquirable cimport Acquirable
 
+from uringloop.errors import NotInitialised
+
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
 
@@ -29,8 +31,12 @@ cdef Py_ssize_t _permits(object value) except -1:
 cdef class Semaphore(Acquirable):
     """asyncio.Semaphore for tasks of any loop, and with `with semaphore:` for plain threads as well."""
 
+    def __cinit__(self, *args, **options):
+        self.refusal = NotInitialised
+
     def __init__(self, value=1):
         self.value = _permits(value)
+        self.refusal = None
         self.bound = PY_SSIZE_T_MAX
 
     cdef bint take(self) noexcept:
