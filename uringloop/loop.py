@@ -188,7 +188,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             self._closing = False
 
     def _close(self) -> None:
-        failed = None
+        failed: Exception | None = None
         if not self._closed:
             for release in list(self._at_close):
                 release()
@@ -211,9 +211,9 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         if failed is not None:
             raise failed
 
-    def __del__(self, _warn: Any = warnings.warn) -> None:
+    def __del__(self) -> None:
         try:
-            super().__del__(_warn)  # type: ignore[misc]
+            super().__del__()
         finally:
             # Where the warning is an error, too: once the collector takes the loop apart it is too late to drain it.
             if not self.is_closed() and not self.is_running():

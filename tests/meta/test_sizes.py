@@ -15,13 +15,17 @@ FUNCTION_LINES = 70
 # What is longer, and how long it may be: "path" for a file, "path:Class.function" for a function.
 # An entry that is no longer needed, or allows more than is there, fails.
 EXCEPTIONS: dict[str, int] = {
-    "uringloop/_core/handle.pyx": 510,  # Handle and TimerHandle share what their hot paths do without a call between
+    # Handle and TimerHandle share what their hot paths do without a call between.
+    "uringloop/_core/handle.pyx": 514,
     # One waiter's states, with each way in and out of the line: all of them are checked against each other.
-    "uringloop/_core/waitlist.pyx": 526,
+    "uringloop/_core/waitlist.pyx": 537,
     # One class each, of which every part needs the state of all others.
-    "uringloop/_core/datagram.pyx": 503,
-    "uringloop/_core/stream.pyx": 536,
+    "uringloop/_core/datagram.pyx": 506,
+    "uringloop/_core/sock_op.pyx": 503,
+    "uringloop/_core/stream.pyx": 526,
     "uringloop/_core/tls.pyx": 505,
+    "uringloop/_core/uring.pyx": 510,
+    "uringloop/files/byte_file.pyx": 507,
 }
 
 COMPILED_FUNCTION = re.compile(

@@ -211,10 +211,15 @@ async def operations() -> Makers:
         loop.sock_recv(ours, 10).send(None)  # type: ignore[attr-defined]
         return ours._io_refs  # type: ignore[attr-defined]
 
-    async def poll() -> Any:
+    async def watching() -> Any:
         ours, _ = pair()
         loop.add_reader(ours, int)
-        return loop._readers._polls[ours.fileno(), False]  # type: ignore[attr-defined]
+        return loop._readers._set  # type: ignore[attr-defined]
+
+    async def watched() -> Any:
+        ours, _ = pair()
+        loop.add_reader(ours, int)
+        return loop._readers._set.watched[ours.fileno()]  # type: ignore[attr-defined]
 
     async def accepting() -> Any:
         server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
@@ -234,7 +239,8 @@ async def operations() -> Makers:
         "receiving": receiving,
         "waiting": waiting,
         "refs": refs,
-        "poll": poll,
+        "watching": watching,
+        "watched": watched,
         "accepting": accepting,
         "reading": reading,
     }

@@ -43,8 +43,7 @@ KEPT: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "servers_whose_protocols_fail": (
-        "transports have other names; and a connection whose factory returned None is closed, because no protocol would"
-        " ever read or close it",
+        "transports have other names; and a connection whose factory returned None is closed, for no protocol reads it",
         [
             "- ('handler', 'Exception in callback servers_whose_protocols_fail.<locals>.Raising.connection_made(",
             "+ ('handler', 'Exception in callback servers_whose_protocols_fail.<locals>.Raising.connection_made(",
@@ -74,6 +73,7 @@ KEPT: dict[str, tuple[str, list[str]]] = {
         ],
     ),
 }
+
 
 @lru_cache
 def seen_on(which: str) -> dict[str, list[str]]:

@@ -1,15 +1,16 @@
 from collections.abc import Callable, Iterator
 from contextvars import Context
-from typing import Any, TextIO
+from typing import Any, TextIO, final
 
 from uringloop._core.loop import Loop
 from uringloop._core.ready import Runnable
 
+@final
 class Accepted(Runnable): ...
 
+@final
 class Accepting:
     _asyncio_future_blocking: bool
-    def __init__(self, loop: Loop) -> None: ...
     @property
     def _loop(self) -> Loop | None: ...
     def close(self) -> None: ...

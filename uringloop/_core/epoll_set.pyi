@@ -1,15 +1,18 @@
+from typing import final
+
 from uringloop._core.handle import Handle
 from uringloop._core.loop import Loop
 from uringloop._core.op import Op
 
+@final
 class Watched:
     fd: int
     reader: Handle | None
     writer: Handle | None
 
+@final
 class EpollSet(Op):
     watched: dict[int, Watched]
-    def __init__(self, loop: Loop) -> None: ...
+    def __new__(cls, loop: Loop) -> EpollSet: ...
     def add(self, fd: int, write: bool, handle: Handle) -> Handle | None: ...
     def remove(self, fd: int, write: bool) -> Handle | None: ...
-    def close(self) -> None: ...

@@ -46,13 +46,9 @@ cdef class EpollSet(Op):
             count_made(COUNT_FD)
 
     def __dealloc__(self):
-        self.close()
-
-    def close(self):
-        """Once the kernel has no operation on the set: the engine was drained."""
-        if self.fd >= 0 and self.state == OP_IDLE:
+        # The kernel's reference has gone: it has no operation on the set.
+        if self.fd >= 0:
             c_close(self.fd)
-            self.fd = -1
             if URINGLOOP_DEBUG:
                 count_freed(COUNT_FD)
 

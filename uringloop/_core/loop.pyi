@@ -22,7 +22,7 @@ class _BaseEventLoop(BaseEventLoop):
 class Loop(_BaseEventLoop):
     _stopping: bool
     _closed: bool
-    def _alone(self, refusal: str, function: Callable[..., Any], /, *args: Any) -> Any: ...
+    def _alone(self, refusal: str, function: Callable[..., Any], *args: Any) -> Any: ...
     _debug: bool
     _task_factory: Any
     slow_callback_duration: float

@@ -4,6 +4,9 @@ from typing import Any, Self, final
 from uringloop._core.fixed_buffer import FixedBuffer
 from uringloop._core.waitlist import Waitlist
 
+class BuffersClosed(RuntimeError):
+    def __init__(self) -> None: ...
+
 class FixedBuffers(Waitlist):
     def __init__(self, count: int, size: int) -> None: ...
     @property

@@ -92,7 +92,5 @@ class Readers:
 
     def let_go(self) -> None:
         """The loop is closed and drained: it is to be freed with its last reference."""
-        if self._set is not None:
-            self._set.close()
-            self._set = None
+        self._set = None
         del self._loop
