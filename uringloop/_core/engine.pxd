@@ -19,7 +19,7 @@ cdef class Engine:
     cdef char *scratch_memory       # NULL until it is first asked for
     cdef WakeOp wake_op
     cdef int wake_fd                # written by any thread; the number never changes while the engine is open
-    cdef object hands               # held by a thread that begins to run the loop, or ends operations of one that does not run
+    cdef unsigned long hands        # 0, or the thread that holds them: held by a thread that begins to run the loop, or ends operations of one that does not run
     cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
     cdef long in_workers             # operations with kernel workers that end by themselves, most at once
     cdef readonly bint closed
@@ -31,7 +31,8 @@ cdef class Engine:
     cdef long wakes                 # from any thread, atomic
     cdef object __weakref__
 
-    cdef int renew_hands(self) except -1
+    cdef bint take_hands(self) except -1
+    cdef void give_hands(self) noexcept
     cdef int attach(self) except -1
     cdef int attach_to_drain(self) except -1
     cdef void leave(self) noexcept

@@ -2,17 +2,18 @@
 # eventfd other threads wake it by, and the pool of receive buffers. An engine takes operations
 # (submit, cancel), waits in one place (sleep), and puts what completed into the loop's ready queue
 # (reap). It never runs a callback. uring.pyx and epoll.pyx are the two kinds, fake.pyx the tests'.
-import _thread
 import os
 import weakref
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport free, malloc
+from posix.unistd cimport usleep
 
 from uringloop._core.buffers cimport BufferPool
 from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.kernel cimport (
     EAGAIN, EFD_CLOEXEC, EFD_NONBLOCK, IORING_OP_READ, URINGLOOP_DEBUG, c_close, c_read, c_write, errno,
-    eventfd, io_uring_sqe, ur_add_long, uint32_t, uint64_t, uintptr_t,
+    eventfd, io_uring_sqe, ur_add_long, uint32_t, uint64_t, uintptr_t, ur_load_ulong, ur_store_ulong, ur_take_ulong,
 )
 from uringloop._core.op cimport NEED_READ, Op, OpList
 from uringloop._core.probe cimport sizes
@@ -30,6 +31,10 @@ cdef extern from * nogil:
     }
     """
     long ur_this_thread()
+
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept nogil
 
 
 cdef long this_thread() noexcept nogil:
@@ -53,7 +58,6 @@ cdef class Engine:
     def __cinit__(self, *args, **options):
         self.ops = OpList()
         self.wake_fd = -1
-        self.renew_hands()
 
     def __dealloc__(self):
         self._close_wake_fd()  # still open where the making of the rest failed
@@ -66,10 +70,21 @@ cdef class Engine:
             if URINGLOOP_DEBUG:
                 count_freed(COUNT_FD)
 
-    cdef int renew_hands(self) except -1:
-        """At first, and in a forked child, where a thread that held them does not exist."""
-        self.hands = _thread.RLock()
-        return 0
+    cdef bint take_hands(self) except -1:
+        """Wait until no other thread holds them. True: give them back; False: this thread has them already."""
+        cdef unsigned long here = PyThread_get_thread_ident()
+        if self.forked and ur_load_ulong(&self.hands) != here:
+            self.give_hands()  # the thread that held them is not in this process
+        while not ur_take_ulong(&self.hands, here):
+            if ur_load_ulong(&self.hands) == here:
+                return False
+            with nogil:
+                usleep(100)
+            PyErr_CheckSignals()
+        return True
+
+    cdef void give_hands(self) noexcept:
+        ur_store_ulong(&self.hands, 0)
 
     cdef int attach(self) except -1:
         """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""

@@ -28,7 +28,7 @@ cdef class EpollSet(Op):
     cdef uint32_t serial           # the last one given
     cdef unsigned long forks       # how many forks this process had come from when the set was made
     cdef bint collects             # IORING_OP_EPOLL_WAIT fills `found`; otherwise `note` calls epoll_wait
-    cdef bint announced            # where there is no ring: the next attempt is made because the set is ready
+    cdef long attempted            # where there is no ring: the turn in which `found` was filled
     cdef bint ending               # queued for the end of the turn, to be submitted there
     cdef bint stale                # the kernel told of a file whose descriptor is closed: make the set anew
     cdef epoll_event found[EVENTS_A_TURN]

@@ -207,9 +207,11 @@ cdef class EpollSet(Op):
             sqe.poll32_events = POLLIN
 
     cdef int attempt(self, uint32_t *flags) noexcept:
-        # The engine's own epoll says when the set is ready; `note` asks what is.
-        self.announced = not self.announced
-        return -EAGAIN if self.announced else 1
+        cdef int count = epoll_wait(self.fd, self.found, EVENTS_A_TURN, 0)
+        if count < 0:
+            return -errno
+        self.attempted = self.loop.turns
+        return count if count else -EAGAIN
 
     cdef void note(self, int res, uint32_t flags) noexcept:
         cdef int i
@@ -221,7 +223,7 @@ cdef class EpollSet(Op):
             self.ending = True
             ready_push(self.loop.endings, self)
             return
-        if not self.collects:
+        if not self.collects and self.attempted != self.loop.turns:
             res = epoll_wait(self.fd, self.found, EVENTS_A_TURN, 0)
         for i in range(res):
             self.tell(&self.found[i])

@@ -24,7 +24,7 @@ cdef class IoRefs:
     cdef int closes(self) except -1:
         """socket.close() closes the descriptor next: the kernel is to let go of it first."""
         cdef Loop loop
-        cdef bint stopped
+        cdef bint stopped, taken
         cdef list ended = []  # dropped last: it may run code that waits for a thread which is about to run the loop
         self.closed = True
         if self.waiting <= 0:
@@ -34,10 +34,14 @@ cdef class IoRefs:
             return 0
         if runs_here(loop) or loop.engine.forked:
             return self.end_all(loop, ended)
-        with loop.engine.hands:
+        taken = loop.engine.take_hands()
+        try:
             stopped = not ur_load_ulong(&loop.runner)
             if stopped and not loop.closed:
                 self.end_all(loop, ended)
+        finally:
+            if taken:
+                loop.engine.give_hands()
         if not stopped:
             try:
                 (<object> loop).call_soon_threadsafe(self._closed_elsewhere)

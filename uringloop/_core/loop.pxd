@@ -32,8 +32,8 @@ cdef class Loop:
     cdef int watching                     # what it is to be told, 0: nothing; written by any thread
     cdef readonly long turns
     cdef long asked                       # the last turn that entered the kernel
-    cdef long marked                      # the last turn of which something is known that came early in it
-    cdef int64_t marked_ns                # ... and when that was, by the kernel's coarse clock
+    cdef long marked                      # the last turn in which something was written
+    cdef int64_t marked_ns                # ... and when it was first, by the kernel's coarse clock, or LONG_TURN
     cdef readonly long callbacks          # runnables run
     cdef long calls_turn                  # the turn that `calls_left` is of
     cdef long calls_left                  # how often all transports may still offer a small buffer in it
@@ -50,7 +50,6 @@ cdef class Loop:
     cdef int run_endings(self) except -1
     cdef int end_run(self) except -1
     cdef int check(self) except -1
-    cdef object taking_over(self)
     cdef int close_parts(self) except -1
     cdef int drain(self) except -1
     cdef void keep(self, bint kept) noexcept
@@ -62,19 +61,22 @@ cdef extern from "Python.h":
 
 cdef enum:
     LONG_NS = 20_000_000
+    LONG_TURN = 0                         # in place of the time: more than LONG_NS have passed
 
 
-cdef inline bint sends_at_once(Loop loop) noexcept:
-    """Does no turn end soon that would carry what is written now? No thread runs the loop, or the callbacks of this
-    turn have taken long."""
-    cdef int64_t now
+cdef inline bint sends_at_once(Loop loop, bint more) noexcept:
+    """Does no turn end soon that would carry what is written now? No thread runs the loop, or this turn has taken long since
+    its first write. The clock is read for the first write of a turn, and for one that finds `more` queued before it."""
     if ur_load_ulong(&loop.runner) == 0:
         return True
-    now = ur_coarse_ns()
-    if loop.marked == loop.turns:
-        return now - loop.marked_ns > LONG_NS
-    loop.marked, loop.marked_ns = loop.turns, now
-    return False
+    if loop.marked != loop.turns:
+        loop.marked, loop.marked_ns = loop.turns, ur_coarse_ns()
+        return False
+    if loop.marked_ns != LONG_TURN:
+        if not more or ur_coarse_ns() - loop.marked_ns <= LONG_NS:
+            return False
+        loop.marked_ns = LONG_TURN
+    return True
 
 
 cdef inline bint runs_here(Loop loop) noexcept:

@@ -18,7 +18,7 @@ from uringloop._core.engine cimport Engine
 from uringloop._core.handle cimport Handle, make_handle, trim_free_handles
 from uringloop._core.inbox cimport Inbox
 from uringloop._core.kernel cimport (
-    INT64_MAX, UR_FREE_THREADED, ur_coarse_ns, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong,
+    INT64_MAX, UR_FREE_THREADED, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong,
     ur_now_ns, ur_store_flag, ur_store_int, ur_store_ulong, ur_take_ulong,
 )
 from uringloop._core.op cimport OP_CANCELLING, Op
@@ -75,8 +75,10 @@ cdef class Loop:
 
     def _run_until_stopped(self):
         """Turn until stop() was called; then the turn it was called in is finished."""
-        with self.taking_over():
-            ur_store_ulong(&self.runner, PyThread_get_thread_ident())
+        cdef bint taken = self.engine.take_hands()  # another thread may be closing a socket of the stopped loop
+        ur_store_ulong(&self.runner, PyThread_get_thread_ident())
+        if taken:
+            self.engine.give_hands()
         try:
             self.engine.attach()
             try:
@@ -147,7 +149,6 @@ cdef class Loop:
         """Enter the kernel without waiting: submit, and learn what completed."""
         self.asked = self.turns
         self.engine.poll()
-        self.marked, self.marked_ns = self.turns, ur_coarse_ns()
         return self.engine.reap()
 
     cdef int rest(self, int64_t deadline) except -1:
@@ -176,7 +177,6 @@ cdef class Loop:
             self.inbox.woke_up()
             if ur_load_int(&self.watching):
                 self.watch.wakes()
-        self.marked, self.marked_ns = self.turns, ur_coarse_ns()
         self.spinner.awake(since, ur_load_flag(&self.inbox.filled))
         return self.engine.reap()
 
@@ -267,15 +267,12 @@ cdef class Loop:
     def _close_core(self):
         """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel. Where a signal
         interrupts that, the next call ends it."""
-        with self.taking_over():
+        cdef bint taken = self.engine.take_hands()
+        try:
             self.close_parts()
-
-    cdef object taking_over(self):
-        """To be held while this thread takes the loop over: another one, which closes a socket, may be at work on the
-        operations of a loop that does not run."""
-        if self.engine.forked:
-            self.engine.renew_hands()
-        return self.engine.hands
+        finally:
+            if taken:
+                self.engine.give_hands()
 
     cdef int close_parts(self) except -1:
         if self.engine.closed:

@@ -39,4 +39,3 @@ cdef class RecvOp(Op):
     cdef int _take(self) except -1
     cdef int _measure(self, Py_ssize_t length) except -1
     cdef int _end(self) except -1
-    cdef int _go_on(self, Transport transport) except -1

@@ -177,7 +177,17 @@ cdef class RecvOp(Op):
                 self._take()
             if self.ended and self.transport is not None:
                 self._end()
-            return self._go_on(transport)
+            if self.transport is None:
+                return 0
+            if transport.told:
+                transport.release()
+            elif transport.sated:
+                self.stop()  # what comes meanwhile waits in the socket, which holds the peer back
+                if not self.queued:
+                    ready_push(self.engine.ready, self)
+            elif transport.wants_data() and not self.held:
+                self.start()
+            return 0
         except (SystemExit, KeyboardInterrupt):
             # Leaves the loop: the rest is delivered when it runs again, the end told again.
             if not self.queued:
@@ -187,19 +197,6 @@ cdef class RecvOp(Op):
             # No memory: the connection cannot go on without what it has lost.
             self.drop()
             return transport.fatal(error, "Fatal read error on socket transport")
-
-    cdef int _go_on(self, Transport transport) except -1:
-        if self.transport is None:
-            return 0
-        if transport.told:
-            transport.release()
-        elif transport.sated:
-            self.stop()  # what comes meanwhile waits in the socket, which holds the peer back
-            if not self.queued:
-                ready_push(self.engine.ready, self)
-        elif transport.wants_data() and not self.held:
-            self.start()
-        return 0
 
     cdef int _deliver(self) except -1:
         """Hand over what arrived, in order, for as long as the transport wants it."""

@@ -367,7 +367,9 @@ cdef class StreamTransport(Transport):
         if self.send is None:
             self.send = SendOp(self)
         self.send.append(data)
-        if self.send.size > self.high and not self.send.gathers(self.high) or sends_at_once(self._loop):
+        if self.send.size > self.high and not self.send.gathers(self.high) or sends_at_once(
+            self._loop, self.send.size > PyBytes_GET_SIZE(data)
+        ):
             return self.push()
         return self.send.start()
 

@@ -339,7 +339,9 @@ cdef class TlsConnection(Sink):
         self.backlog.append(data)
         if self.state != TLS_OPEN:
             return 0
-        if self.backlog.size >= ENCRYPT_FROM or self.backlog.size >= self.high or sends_at_once(self.loop):
+        if self.backlog.size >= ENCRYPT_FROM or self.backlog.size >= self.high or sends_at_once(
+            self.loop, self.backlog.size > PyBytes_GET_SIZE(data)
+        ):
             self.flush()
         elif not self.queued and not self.delivering:
             ready_push(self.loop.endings, self)
