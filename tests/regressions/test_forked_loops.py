@@ -68,6 +68,11 @@ print("the parent is fine")
 """
 
 
+TASKS_IN_A_CHILD = pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="since Python 3.14 asyncio runs no task in a forked child"
+)
+
+
 @pytest.fixture
 def run(engine: str, program: Program) -> Callable[[str], None]:
     def run(code: str) -> None:
@@ -78,6 +83,7 @@ def run(engine: str, program: Program) -> Callable[[str], None]:
 
 
 @pytest.mark.contract
+@TASKS_IN_A_CHILD
 def test_a_forked_child_goes_on_in_the_running_loop(run: Callable[[str], None]) -> None:
     run("""
 async def child():
@@ -117,6 +123,7 @@ loop.close()
 
 
 @pytest.mark.contract
+@TASKS_IN_A_CHILD
 def test_sockets_timers_and_calls_of_threads_work_in_a_child_that_goes_on(run: Callable[[str], None]) -> None:
     run("""
 async def child():
@@ -143,6 +150,7 @@ async def main():
 
 
 @pytest.mark.contract
+@TASKS_IN_A_CHILD
 def test_inherited_transports_work_in_a_child_that_goes_on(run: Callable[[str], None]) -> None:
     run("""
 class Collect(asyncio.Protocol):
@@ -180,6 +188,7 @@ async def main():
     "uring", "epoll", "asyncio"
 )  # what a socket does not take at once both send, as in asyncio
 @pytest.mark.contract
+@TASKS_IN_A_CHILD
 def test_what_was_written_before_the_fork_is_sent_once(run: Callable[[str], None]) -> None:
     run("""
 async def child():
@@ -203,6 +212,7 @@ async def main():
 """)
 
 
+@TASKS_IN_A_CHILD
 def test_a_transport_closed_in_the_child_goes_on_in_the_parent(run: Callable[[str], None]) -> None:
     # In asyncio both have one epoll: the child takes the parent's socket out of it.
     run("""
@@ -234,6 +244,7 @@ async def main():
 """)
 
 
+@TASKS_IN_A_CHILD
 def test_files_end_or_raise_in_a_child_that_goes_on(engine: str, program: Program, tmp_path: Any) -> None:
     code = """
 from uringloop import fs, open_file
@@ -265,6 +276,7 @@ async def main():
     assert (ended.stdout, ended.stderr) == ("the parent is fine\n", "")
 
 
+@TASKS_IN_A_CHILD
 def test_signals_stay_in_their_process_while_both_go_on(run: Callable[[str], None]) -> None:
     run("""
 async def child():

@@ -87,6 +87,20 @@ def test_a_semaphore_that_forgot_init_says_so() -> None:
         Forgetful().acquire_sync()
 
 
+def test_a_barrier_that_forgot_init_says_so() -> None:
+    class Forgetful(uringloop.Barrier):
+        def __init__(self) -> None:
+            pass
+
+    async def wait() -> None:
+        await Forgetful().wait()
+
+    with pytest.raises(RuntimeError, match=r"__init__\(\) was not called"):
+        Forgetful().wait_sync()
+    with pytest.raises(RuntimeError, match=r"__init__\(\) was not called"):
+        uringloop.run(wait())
+
+
 def test_fixed_buffers_that_forgot_init_say_so() -> None:
     class Forgetful(FixedBuffers):
         def __init__(self) -> None:

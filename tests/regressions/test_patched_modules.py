@@ -89,7 +89,10 @@ def test_add_reader_and_sock_recv_work_where_socket_is_no_class(loop: Any, patch
 def test_start_tls_works_where_the_protocol_of_streams_is_no_class(
     loop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    writers: list[asyncio.StreamWriter] = []  # one that goes with its transport open gives a warning
+
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         transport, protocol = writer.transport, writer.transport.get_protocol()
         upgraded = await loop.start_tls(transport, protocol, server_context(), server_side=True)
         upgraded.write(b"hello")

@@ -14,6 +14,8 @@ from uringloop._core.waitlist cimport (
     thread_waiter,
 )
 
+from uringloop.errors import NotInitialised
+
 
 cdef class Barrier(Waitlist):
     """asyncio.Barrier for tasks of any loop and plain threads."""
@@ -50,6 +52,8 @@ cdef class Barrier(Waitlist):
         return chain
 
     cdef object start(self, object value):
+        if self.parties == 0:
+            raise NotInitialised
         cdef Waiter waiter = task_waiter(self, None)
         cdef bint last
         cdef PyObject *chain = self.arrive(waiter, &last)
@@ -72,6 +76,8 @@ cdef class Barrier(Waitlist):
         cdef Py_ssize_t round
         cdef PyObject *chain
         not_in_a_loop("Barrier.wait_sync()", "`await barrier.wait()`")
+        if self.parties == 0:
+            raise NotInitialised
         seconds = patience(timeout)
         waiter = thread_waiter(self, None)
         chain = self.arrive(waiter, &last)

@@ -343,7 +343,6 @@ def types_of_what_is_written_and_limits(loop: Any) -> Log:
             ("lines", [b"a", bytearray(b"b"), memoryview(b"c")]),
             ("bad line", [b"a", 5]),
             ("generator", (line for line in (b"d", b"e"))),
-            ("no lines", None),
             ("text", "ab"),
         ):
             tell(log, name, lambda lines=lines: transport.writelines(lines))
