@@ -234,6 +234,7 @@ if __name__ == "__main__":
 
         async def inside() -> None:
             unmade(package, calls)
+            calls.end()  # here: the calls may have left the running loop in any state, waiting for a time for one
 
         uringloop.run(inside())
     elif where == "outside":
