@@ -82,7 +82,7 @@ class Peer:
         got = bytearray()
         while len(got) < size:
             try:
-                data = await self.do(self.tls.read, size - len(got))
+                data = await self.do(self.tls.read, min(size - len(got), 1 << 20))  # it makes room for as much
             except ssl.SSLZeroReturnError:  # we have said goodbye too
                 break
             if not data:
