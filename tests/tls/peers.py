@@ -82,7 +82,8 @@ class Peer:
         got = bytearray()
         while len(got) < size:
             try:
-                data = await self.do(self.tls.read, min(size - len(got), 1 << 20))  # it makes room for as much
+                # It makes room for all that it is asked for.
+                data = await self.do(self.tls.read, min(size - len(got), 1 << 20))
             except ssl.SSLZeroReturnError:  # we have said goodbye too
                 break
             if not data:
