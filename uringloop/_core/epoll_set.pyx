@@ -13,7 +13,7 @@ from uringloop._core.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.engine cimport forks
 from uringloop._core.handle cimport Handle
 from uringloop._core.kernel cimport (
-    EAGAIN, EBADF, ECANCELED, EEXIST, EINTR, ENOENT, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLIN,
+    EAGAIN, EBADF, EEXIST, ENOENT, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLIN,
     EPOLLOUT, IORING_OP_EPOLL_WAIT, IORING_OP_POLL_ADD, POLLIN, URINGLOOP_DEBUG, c_close, epoll_create1, epoll_ctl,
     epoll_event, epoll_wait, errno, io_uring_sqe, uint32_t, uint64_t, uintptr_t, ur_get_traverse,
     ur_only_core_makes, ur_python_makes, ur_set_traverse, ur_visit_owned,
