@@ -11,11 +11,11 @@ PACKAGE = PROJECT / "uringloop"
 
 # The compiled core, lowest first. A file that is not here yet is put where it belongs.
 CORE = """
-    kernel attributes clearing unclosed address counters ring probe buffers fixed_table ready op engine fixed_buffer
-    uring epoll fake handle timers inbox idler spin watch transport_table loop calls tasks coroutine sink transport recv
-    send stream_reader stream_writer stream_feed stream receive_room peers outgoing datagram accept accepted
-    epoll_set tls_records tls_backlog tls_application tls tls_transport future_op file_op io_refs sock_op resolve child
-    delivery finished patience waitlist wait steps
+    kernel attributes class_exchange clearing unclosed address counters ring probe buffers fixed_table ready op
+    engine fixed_buffer uring epoll fake handle timers inbox idler spin watch transport_table loop calls tasks
+    coroutine sink transport recv send stream_reader stream_writer stream_feed stream receive_room peers
+    outgoing datagram accept accepted epoll_set tls_records tls_backlog tls_application tls tls_transport
+    future_op file_op io_refs sock_op resolve child delivery finished patience waitlist wait steps
 """.split()
 
 # The rooms of the package, lowest first: modules, and folders as a whole.

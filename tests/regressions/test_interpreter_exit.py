@@ -120,6 +120,40 @@ def test_the_interpreter_ends_while_daemon_threads_run_loops(engine: str) -> Non
         assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
 
 
+@pytest.mark.engines("uring", "epoll")
+def test_the_interpreter_ends_while_daemon_threads_accept_streams(engine: str) -> None:
+    """A reader's new `__class__` stopped all threads, without the GIL: a thread that ended just then kept the lock."""
+    code = """
+        import asyncio, os, tempfile, threading, uringloop
+
+        started = threading.Barrier(4)
+        connected = threading.Event()
+
+        async def chatter(reader, writer):
+            writer.write(await reader.read(100))
+            writer.close()
+
+        async def main():
+            path = os.path.join(tempfile.mkdtemp(), "socket")
+            server = await asyncio.start_unix_server(chatter, path)
+            started.wait()
+            while True:
+                reader, writer = await asyncio.open_unix_connection(path)
+                writer.write(b"x" * 50)
+                await reader.read(100)
+                writer.close()
+                connected.set()
+
+        for _ in range(3):
+            threading.Thread(target=lambda: uringloop.run(main()), daemon=True).start()
+        started.wait()
+        connected.wait()
+    """
+    for _ in range(3):
+        ended = ends_with(code)
+        assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
+
+
 @pytest.mark.parametrize("config", ["legacy", "isolated"])
 def test_a_second_interpreter_is_refused_with_words(config: str) -> None:
     """Free lists and the engines' fork hooks belong to the process: two interpreters must never share them."""

@@ -9,6 +9,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
 from uringloop._core.attributes cimport attributes_of
+from uringloop._core.class_exchange cimport exchange_class
 from uringloop._core.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
 from uringloop._core.kernel cimport ur_only_core_makes
 from uringloop._core.loop cimport Loop
@@ -221,6 +222,8 @@ cdef bint adopt(object stream) except -1:
             or _Reader._maybe_resume_transport is not _resume or _Reader.exception is not _exception):
         return False
     stream._uringloop_reader = Reader()
-    stream.__class__ = _Adopted
+    exchange_class(stream, _Adopted)
     return True
+
+
 ur_only_core_makes(Reading)

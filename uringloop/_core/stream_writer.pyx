@@ -4,6 +4,7 @@
 from asyncio import futures, streams
 
 from uringloop._core.attributes cimport attributes_of
+from uringloop._core.class_exchange cimport exchange_class
 from uringloop._core.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
 from uringloop._core.kernel cimport ur_only_core_makes
 from uringloop._core.stream_reader cimport is_adopted
@@ -107,7 +108,7 @@ cdef class Connected:
 
     def __call__(self, reader, writer):
         if type(writer) is _Writer:
-            writer.__class__ = _Adopted
+            exchange_class(writer, _Adopted)
         return self.callback(reader, writer)
 
 
