@@ -102,20 +102,23 @@ def test_small_buffers_may_pause_close_and_change_in_between(loop: Any) -> None:
     loop.run_until_complete(asyncio.wait_for(main(), 60))
 
 
-def test_small_buffers_of_tls_let_others_run(loop: Any) -> None:
+@pytest.mark.parametrize(("count", "most"), [(1, 64), (4, 256), (40, 1064)])
+def test_small_buffers_of_tls_let_others_run(loop: Any, count: int, most: int) -> None:
     """asyncio's loop fills one a turn, but loses what is left when the peer has said goodbye."""
-    data = bytes(range(256)) * 400
+    data = bytes(range(256)) * 100
 
     async def main() -> None:
-        protocol, peer = await peers.connect(Handshaken)
+        made = [await peers.connect(Handshaken) for _ in range(count)]
         ticking = Ticking()
-        sending = asyncio.ensure_future(send_all(peer))
-        await protocol.ended
-        await sending
+        sending = [asyncio.ensure_future(send_all(peer)) for _, peer in made]
+        for protocol, peer in made:
+            await protocol.ended
+            assert protocol.received == data
+        await asyncio.gather(*sending)
         ticking.handle.cancel()
-        assert ticking.most <= 64
-        assert protocol.received == data
-        peer.sock.close()
+        assert ticking.most <= most
+        for _, peer in made:
+            peer.sock.close()
 
     async def send_all(peer: peers.Peer) -> None:
         await peer.send(data)

@@ -36,7 +36,7 @@ cdef class Loop:
     cdef int64_t marked_ns                # ... and when it was first, by the kernel's coarse clock, or LONG_TURN
     cdef readonly long callbacks          # runnables run
     cdef long calls_turn                  # the turn that `calls_left` is of
-    cdef long calls_left                  # how often all transports may still offer a small buffer in it
+    cdef long calls_left                  # how often all connections may still offer a small buffer in it
     cdef long file_turn                   # the turn that `file_share` is of
     cdef int file_share                   # what files may still do in it without letting others run
 
@@ -76,6 +76,24 @@ cdef inline bint sends_at_once(Loop loop, bint more) noexcept:
         if not more or ur_coarse_ns() - loop.marked_ns <= LONG_NS:
             return False
         loop.marked_ns = LONG_TURN
+    return True
+
+
+cdef enum:
+    CALLS_OF_ONE = 64                     # small buffers of one BufferedProtocol that are filled in one turn
+    CALLS_A_TURN = 1024                   # ... and of all
+
+
+cdef inline bint may_fill(Loop loop, long *turn, long *called) noexcept:
+    """Has this turn room for one more buffer? For one of each connection always: `called` counts its own, in `turn`."""
+    if loop.calls_turn != loop.turns:
+        loop.calls_turn, loop.calls_left = loop.turns, CALLS_A_TURN
+    if turn[0] != loop.turns:
+        turn[0], called[0] = loop.turns, 0
+    elif called[0] == CALLS_OF_ONE or loop.calls_left <= 0:
+        return False
+    called[0] += 1
+    loop.calls_left -= 1
     return True
 
 

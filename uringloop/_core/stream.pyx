@@ -14,7 +14,7 @@ from uringloop._core.engine cimport SCRATCH_SIZE
 from uringloop._core.kernel cimport (
     EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno, ur_only_core_makes,
 )
-from uringloop._core.loop cimport Loop, runs_here, sends_at_once
+from uringloop._core.loop cimport Loop, may_fill, runs_here, sends_at_once
 from uringloop._core.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.recv cimport RecvOp
 from uringloop._core.send cimport SendOp
@@ -39,8 +39,6 @@ cdef extern from *:
 cdef object _BufferedProtocol = protocols.BufferedProtocol
 cdef enum:
     MOST_FED = 262144
-    CALLS_OF_ONE = 64    # small buffers of one BufferedProtocol that are filled in one turn
-    CALLS_A_TURN = 1024  # ... and of all
 
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef object _FATAL_WRITE = "Fatal write error on socket transport"
@@ -286,18 +284,11 @@ cdef class StreamTransport(Transport):
         return 0
 
     cdef bint may_call(self) noexcept:
-        """Has this turn room for one more buffer? For one of each transport always."""
-        cdef Loop loop = self._loop
-        if loop.calls_turn != loop.turns:
-            loop.calls_turn, loop.calls_left = loop.turns, CALLS_A_TURN
-        if self.called_turn != loop.turns:
-            self.called_turn, self.called = loop.turns, 0
-        elif self.called == CALLS_OF_ONE or loop.calls_left <= 0:
-            self.sated = True
-            return False
-        self.called += 1
-        loop.calls_left -= 1
-        return True
+        """Has this turn room for one more buffer?"""
+        if may_fill(self._loop, &self.called_turn, &self.called):
+            return True
+        self.sated = True
+        return False
 
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1:
         """Keep it before all else that has arrived."""

@@ -19,7 +19,9 @@ cdef class Application:
     cdef bint buffered               # it is a BufferedProtocol
     cdef bint feeds                  # it is asyncio's own for streams: fed directly
     cdef TlsStage stage
-    cdef bint sated               # called enough for this turn; what is left follows in the next
+    cdef long called_turn            # the turn that `called` is of
+    cdef long called                 # how often a BufferedProtocol was offered a buffer in it
+    cdef bint sated                  # called enough for this turn; what is left follows in the next
     cdef bint paused                 # pause_reading() was called
     cdef bint closed                 # close() or abort() was, or the connection ended: data is nobody's
     cdef bint writing_paused         # it was told to pause

@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
 from uringloop._core.engine cimport SCRATCH_SIZE
-from uringloop._core.loop cimport Loop
+from uringloop._core.loop cimport Loop, may_fill
 from uringloop._core.sink cimport Sink
 from uringloop._core.stream_feed cimport can_feed, feed_bytes
 from uringloop._core.tls_records cimport Records
@@ -16,9 +16,6 @@ from uringloop._core.tls_records cimport Records
 cdef extern from "Python.h":
     object PyObject_VectorcallMethod(object name, PyObject **args, size_t nargsf, PyObject *kwnames)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
-
-cdef enum:
-    CALLS_A_TURN = 64  # buffers of a BufferedProtocol that are filled in one turn
 
 cdef object _BufferedProtocol = protocols.BufferedProtocol
 
@@ -49,13 +46,11 @@ cdef class Application:
     cdef int deliver(self, Records records) except -1:
         """Hand over all there is; it may pause, close or be replaced after every piece. What it raises is raised."""
         cdef bytes data
-        cdef int calls = 0
         while self.wants_data() and not records.dry and not records.ended:
             if self.buffered:
-                if calls == CALLS_A_TURN:
+                if not may_fill(self.loop, &self.called_turn, &self.called):
                     self.sated = True
                     break
-                calls += 1
                 self._fill_buffers(records)
             elif self.sink is not None:
                 self._pass_on(records)
