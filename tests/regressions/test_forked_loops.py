@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.tls.peers import CERTIFICATES
+
 Program = Callable[..., Any]
 
 BEGIN = """
@@ -72,11 +74,14 @@ TASKS_IN_A_CHILD = pytest.mark.skipif(
     sys.version_info >= (3, 14), reason="since Python 3.14 asyncio runs no task in a forked child"
 )
 
+# What a socket does not take at once both send, as in asyncio, and the fake kernel's takes little.
+BOTH_SEND_WHAT_WAITS = pytest.mark.engines("uring", "epoll", "asyncio")
+
 
 @pytest.fixture
-def run(engine: str, program: Program) -> Callable[[str], None]:
-    def run(code: str) -> None:
-        ended = program(BEGIN + code + END, LOOP=engine)
+def run(engine: str, program: Program) -> Callable[..., None]:
+    def run(code: str, *arguments: str) -> None:
+        ended = program(BEGIN + code + END, *arguments, LOOP=engine)
         assert (ended.stdout, ended.stderr) == ("the parent is fine\n", "")
 
     return run
@@ -184,9 +189,7 @@ async def main():
 """)
 
 
-@pytest.mark.engines(
-    "uring", "epoll", "asyncio"
-)  # what a socket does not take at once both send, as in asyncio
+@BOTH_SEND_WHAT_WAITS
 @pytest.mark.contract
 @TASKS_IN_A_CHILD
 def test_what_was_written_before_the_fork_is_sent_once(run: Callable[[str], None]) -> None:
@@ -209,6 +212,93 @@ async def main():
         got += data
     assert got == b"once, and then", got
     theirs.close()
+""")
+
+
+@BOTH_SEND_WHAT_WAITS
+@pytest.mark.contract
+@TASKS_IN_A_CHILD
+@pytest.mark.parametrize("written", ["in a callback", "while data is delivered"])
+def test_tls_data_written_before_the_fork_is_sent_once(run: Callable[..., None], written: str) -> None:
+    # Sent twice, the peer would refuse the second record, and end the connection.
+    run(
+        """
+import ssl
+server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+server.load_cert_chain(sys.argv[1] + "/localhost.pem", sys.argv[1] + "/localhost.key")
+client = ssl.create_default_context(cafile=sys.argv[1] + "/ca.pem")
+
+class Answer(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+        self.forked = loop.create_future()
+    def data_received(self, data):
+        self.transport.write(b"once")
+        if fork(child).done():
+            self.forked.set_result(None)
+
+async def child():
+    for _ in range(10):
+        await sleep(0.001)
+
+def received(tls):
+    got = b""
+    while data := tls.recv(100):
+        got += data
+    return got
+
+async def main():
+    ours, theirs = made_pair()
+    shaken = loop.run_in_executor(None, lambda: client.wrap_socket(theirs, server_hostname="localhost"))
+    transport, protocol = await loop.connect_accepted_socket(Answer, ours, ssl=server)
+    tls = await shaken
+    if sys.argv[2] == "in a callback":
+        protocol.data_received(b"")
+    else:
+        tls.send(b"to be answered")
+    await protocol.forked
+    transport.write(b", and then")
+    await sleep(0.001)
+    transport.close()
+    got = await loop.run_in_executor(None, received, tls)
+    assert got == b"once, and then", got
+    tls.close()
+    await loop.shutdown_default_executor()
+""",
+        str(CERTIFICATES),
+        written,
+    )
+
+
+@BOTH_SEND_WHAT_WAITS
+@pytest.mark.contract
+@TASKS_IN_A_CHILD
+def test_datagrams_sent_before_the_fork_leave_once(run: Callable[..., None]) -> None:
+    run("""
+class Answer(asyncio.DatagramProtocol):
+    def connection_made(self, transport):
+        self.transport = transport
+        self.forked = loop.create_future()
+    def datagram_received(self, data, address):
+        self.transport.sendto(b"once", address)
+        if fork(child).done():
+            self.forked.set_result(address)
+
+async def child():
+    for _ in range(10):
+        await sleep(0.001)
+
+async def main():
+    transport, protocol = await loop.create_datagram_endpoint(Answer, local_addr=("127.0.0.1", 0))
+    peer = socket.socket(type=socket.SOCK_DGRAM)
+    peer.settimeout(10)
+    peer.connect(transport.get_extra_info("sockname"))
+    peer.send(b"to be answered")
+    transport.sendto(b", and then", await protocol.forked)
+    assert [peer.recv(100), peer.recv(100)] == [b"once", b", and then"]
+    transport.close()
+    await sleep(0.001)
+    peer.close()
 """)
 
 

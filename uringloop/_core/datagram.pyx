@@ -82,6 +82,12 @@ cdef class DatagramPoll(Op):
         if transport is not None and transport.told:
             transport.release()
 
+    cdef bint forking(self) noexcept:
+        if self.transport is None or not self.transport.gathered():
+            return False
+        self.transport.flush()
+        return True
+
     cdef object whose(self):
         return self.transport
 
@@ -343,6 +349,7 @@ cdef class DatagramTransport(Transport):
         if self.outgoing is None:
             self.outgoing = Outgoing.__new__(Outgoing)
         self.outgoing.add(data, &raw, length)
+        self.engine.gathering = self.reader
         if self.outgoing.count == MOST:
             self.flush()
         return True
@@ -369,6 +376,7 @@ cdef class DatagramTransport(Transport):
         self.delivering = False  # nothing is added before all is told
         try:
             data = outgoing.take(fresh)
+            self.engine.gathering = None
             for i in range(gone, len(data)):
                 self.enqueue(data[i], self.peers.address_of(outgoing.names[i], outgoing.lengths[i]))
             # Behind the last datagram: error_received may close the transport, or send.

@@ -1,6 +1,6 @@
 from uringloop._core.kernel cimport int64_t, io_uring_sqe, uint32_t, uint64_t
 from uringloop._core.op cimport Op, OpList
-from uringloop._core.ready cimport ReadyQueue
+from uringloop._core.ready cimport ReadyQueue, Runnable
 from uringloop._core.buffers cimport BufferPool
 
 
@@ -15,6 +15,8 @@ cdef class Engine:
     cdef long thread                # that attached it last; 0: none yet
     cdef readonly OpList ops        # in the kernel, or queued to be
     cdef ReadyQueue ready           # the loop's: completed operations go there
+    cdef ReadyQueue endings         # the loop's, with what runs when its turn ends; None: no loop has it
+    cdef Runnable gathering         # an endpoint whose answers wait until all that arrived is delivered, or None
     cdef BufferPool pool            # where receives put what arrives; made when first asked for
     cdef char *scratch_memory       # NULL until it is first asked for
     cdef WakeOp wake_op
@@ -36,6 +38,7 @@ cdef class Engine:
     cdef int attach(self) except -1
     cdef int attach_to_drain(self) except -1
     cdef void leave(self) noexcept
+    cdef int write_out(self) except -1
     cdef void before_fork(self) noexcept
     cdef void inherited(self) noexcept
     cdef int own_wakes(self) except -1

@@ -6,6 +6,7 @@ import os
 import weakref
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 from posix.unistd cimport usleep
 
@@ -17,7 +18,7 @@ from uringloop._core.kernel cimport (
 )
 from uringloop._core.op cimport NEED_READ, Op, OpList
 from uringloop._core.probe cimport sizes
-from uringloop._core.ready cimport ReadyQueue
+from uringloop._core.ready cimport ReadyQueue, Runnable
 
 
 cdef extern from * nogil:
@@ -100,6 +101,23 @@ cdef class Engine:
 
     cdef void leave(self) noexcept:
         """The calling thread, to which it belongs, does not run the loop any more, and another one may next."""
+
+    cdef int write_out(self) except -1:
+        """The calling thread forks. If the engine is that thread's, what a transport would send later in this turn is handed
+        to the engine now: a child that goes on with the loop would send it a second time."""
+        cdef PyObject *node
+        cdef bint wrote = self.thread == this_thread() and not self.forked and self.endings is not None
+        cdef list waiting
+        while wrote:  # what TLS within TLS has written is encrypted once more, by the connection below
+            wrote = False
+            waiting = [] if self.gathering is None else [self.gathering]
+            node = self.endings.head
+            while node is not NULL:
+                waiting.append(<object> node)
+                node = (<Runnable> node).next
+            for each in waiting:
+                wrote |= (<Runnable> each).forking()
+        return 0
 
     cdef void before_fork(self) noexcept:
         """The calling thread forks. If the engine is that thread's, what was queued takes effect now, and what ended is
@@ -242,7 +260,10 @@ forks = 0
 
 def _before_fork():
     for engine in list(_living):
-        (<Engine> engine).before_fork()
+        try:
+            (<Engine> engine).write_out()
+        finally:
+            (<Engine> engine).before_fork()
 
 
 def _after_fork_in_child():

@@ -56,6 +56,7 @@ cdef class Loop:
         cdef Engine engine = engine_class(self.ready, **options)
         if engine.wake_fd < 0:
             raise TypeError(f"{engine!r} is no engine for a loop")
+        engine.endings = self.endings
         self.engine = engine
         self.inbox = Inbox(self.engine)
         self.spinner = Spinner(busy_poll)

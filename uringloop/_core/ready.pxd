@@ -11,6 +11,7 @@ cdef class Runnable:
     cdef object culprit(self)
     cdef void dropped(self) noexcept
     cdef void run_ended(self) noexcept
+    cdef bint forking(self) noexcept
 
 
 cdef class ReadyQueue:

@@ -23,6 +23,11 @@ cdef class Runnable:
     cdef void run_ended(self) noexcept:
         """The loop stops running, and this is still ready: do what must not wait until the loop runs again."""
 
+    cdef bint forking(self) noexcept:
+        """The loop's thread forks in a turn at whose end this runs: do now what only one process may do, and say whether there
+        was anything."""
+        return False
+
 
 cdef class ReadyQueue:
     def __len__(self):

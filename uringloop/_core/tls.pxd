@@ -31,7 +31,6 @@ cdef class TlsConnection(Sink):
     cdef object shutdown_timer
     cdef double started               # debug mode: when the handshake began
     cdef TlsState state
-    cdef bint delivering              # what is written meanwhile is flushed right after
     cdef bint encrypting
     cdef bint done_with               # closed by an application that knew it was closed
     cdef bint raw_ended               # the transport below has said EOF

@@ -254,11 +254,7 @@ cdef class TlsConnection(Sink):
     cdef int read(self) except -1:
         """Deliver what there is, and then what was written meanwhile."""
         try:
-            self.delivering = True
-            try:
-                self.deliver()
-            finally:
-                self.delivering = False
+            self.deliver()
             if self.state == TLS_OPEN:
                 self.encrypt(False)
                 self.control_writing()
@@ -343,13 +339,13 @@ cdef class TlsConnection(Sink):
             self.loop, self.backlog.size > PyBytes_GET_SIZE(data)
         ):
             self.flush()
-        elif not self.queued and not self.delivering:
+        elif not self.queued:
             ready_push(self.loop.endings, self)
         return 0
 
     cdef int run(self, object loop) except -1:
-        """The turn ends."""
-        if self.state != TLS_OPEN:
+        """The turn ends. What was written while data was delivered has left."""
+        if self.state != TLS_OPEN or self.backlog.size == 0:
             return 0
         context_enter(<PyObject *> self.cvars)
         try:
@@ -357,6 +353,16 @@ cdef class TlsConnection(Sink):
         finally:
             context_exit(<PyObject *> self.cvars)
         return 0
+
+    cdef bint forking(self) noexcept:
+        """Records are numbered: the peer refuses one that two processes have made."""
+        cdef Py_ssize_t size = self.backlog.size
+        if self.state == TLS_OPEN:
+            try:
+                self.encrypt(False)
+            except Exception as error:
+                self.fatal(error, "Fatal error on SSL protocol")
+        return self.backlog.size < size
 
     cdef int flush(self) except -1:
         """Encrypt what the transport below is ready to take; see that the writer is paused, or goes on."""
