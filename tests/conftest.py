@@ -40,6 +40,11 @@ if SEED == "random":
 TESTS = Path(__file__).parent
 
 passed = pytest.StashKey[bool]()
+last_of_file = pytest.StashKey[bool]()
+
+# Without the GIL a collection looks at every object, frozen or not: with so many tests that took nearly half of a run.
+# There the tests of a file share one, at its end, unless one of them left something.
+COLLECTION_FOR_EACH_TEST = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def available_engines() -> list[str]:
@@ -89,6 +94,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    item.stash[last_of_file] = nextitem is None or nextitem.path != item.path
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
     report = yield
@@ -122,6 +132,9 @@ def nothing_is_left(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFix
         assert not thread.is_alive(), f"{thread} outlives the test"
     request.node.funcargs.clear()  # pytest's own references to the test's loops, and to what was logged
     caplog.get_records("call").clear()
+    collect = COLLECTION_FOR_EACH_TEST or request.node.stash[last_of_file]
+    if not collect and living() == objects and not open_descriptors() - descriptors:
+        return
     for _ in range(3):  # what one collection finalises another frees
         gc.collect()
         if living() == objects:
