@@ -111,7 +111,7 @@ def test_small_buffers_of_tls_let_others_run(loop: Any, count: int, most: int) -
         made = [await peers.connect(Handshaken) for _ in range(count)]
         ticking = Ticking()
         sending = [asyncio.ensure_future(send_all(peer)) for _, peer in made]
-        for protocol, peer in made:
+        for protocol, _ in made:
             await protocol.ended
             assert protocol.received == data
         await asyncio.gather(*sending)
