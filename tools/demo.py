@@ -137,7 +137,7 @@ def start(name: str) -> Server | str:
             if said:
                 print(f"{name} says: {said}\n")
             return Server(name, process, json.loads(line))
-        process.wait()
+        process.communicate()
         return said.splitlines()[-1] if said else f"ended with status {process.returncode}"
 
 
@@ -231,7 +231,7 @@ def main() -> int:
         for server in started.values():
             if isinstance(server, Server):
                 server.process.kill()
-                server.process.wait()
+                server.process.communicate()
     return 1 if not servers or isinstance(started.get("uringloop"), str) else 0
 
 
