@@ -20,7 +20,7 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug switches stress bench counts performance compat integrations check format
+.PHONY: help venv build debug demo test test-release test-debug test-strict switches stress bench counts performance compat integrations check format
 .PHONY: docs dist clean
 .NOTPARALLEL:
 
@@ -49,6 +49,11 @@ test-release: build
 test-debug: debug
 	@echo "== $(tag), debug build"
 	@$(debug_run) $(pytest)
+
+# Programs that a test starts inherit it, but for those that it starts with warnings of its own.
+test-strict: build  ## the test suite on the release build, with each warning an error in the programs that tests start, too
+	@echo "== $(tag), release build, warnings are errors"
+	@PYTHONWARNINGS=error $(release_run) $(pytest)
 
 # Not the tests of programs and tools. Where DEFER_TASKRUN is used, COOP_TASKRUN is not: both go.
 switches: build  ## the tests of the library on io_uring with each probed kernel feature turned off, one after the other

@@ -121,7 +121,7 @@ def test_switches_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("name", ["EPERM", "ENOSYS", "EACCES"])
 def test_where_io_uring_is_refused_loops_use_epoll_and_say_so_once(program: Program, name: str) -> None:
     code = f"{SMOKE}\nuringloop.new_event_loop().close()\nprint(loop)"
-    ended = program(code, refuse=name, URINGLOOP_ENGINE="")
+    ended = program(code, refuse=name, URINGLOOP_ENGINE="", PYTHONWARNINGS="default")
     assert "engine=epoll" in ended.stdout
     assert ended.stderr.count("UringUnavailableWarning") == 1
     assert f"({name})" in ended.stderr and "To allow it:" in ended.stderr

@@ -28,7 +28,8 @@ WITH_UNITTEST = (
 def run_pytest(folder: Path, text: str, *options: str) -> str:
     """pytest in a process of its own, on one test file of this text."""
     (folder / "test_it.py").write_text(ON_OUR_LOOP + text)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options, str(folder)]
+    quiet = ("-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function")
+    command = [sys.executable, "-m", "pytest", *quiet, "-rA", *options, str(folder)]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=dict(os.environ))
     assert "INTERNALERROR" not in run.stdout, run.stdout
     return run.stdout + run.stderr

@@ -86,7 +86,8 @@ def run(program: Program) -> Callable[..., tuple[str, str]]:
 def test_loops_that_no_ring_is_left_for_run_on_epoll_and_the_first_says_why(
     run: Callable[..., tuple[str, str]], size: int
 ) -> None:
-    stdout, stderr = run(f"""
+    stdout, stderr = run(
+        f"""
 lock_at_most({size})
 loops = [uringloop.new_event_loop() for _ in range(150)]
 for loop in loops:
@@ -95,7 +96,9 @@ engines = [loop._engine_name for loop in loops]
 for loop in loops:
     loop.close()
 print(engines.count("uring"), engines.count("epoll"))
-""")
+""",
+        PYTHONWARNINGS="default",
+    )
     rings, epolls = map(int, stdout.split())
     assert rings + epolls == 150 and epolls
     assert rings >= 1 if size >= 8192 else rings == 0
@@ -138,6 +141,8 @@ assert entries in repr(loop.engine), "its rings got smaller"
 print(loop._engine_name, told)
 loop.remove_reader(ours)
 loop.close()
+ours.close()
+theirs.close()
 """)
     assert (stdout, stderr) == (f"uring {[b'x'] * 5}\n", "")
 
@@ -170,6 +175,8 @@ assert not in_a_thread(use, loop)
 print(told)
 loop.remove_reader(ours)
 loop.close()
+ours.close()
+theirs.close()
 """)
     assert (stdout, stderr) == (f"{[b'x']}\n", "")
 

@@ -118,9 +118,9 @@ def test_the_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) ->
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True, timeout=60)
     python = tmp_path / "bin/python"
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "-qq"]
-    subprocess.run([*pip, "install", "--no-index", wheel], check=True, timeout=100)
-    shutil.copy(PROJECT / "tools/wheel_test.py", tmp_path)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    subprocess.run([*pip, "install", "--no-index", wheel], env=environment, check=True, timeout=100)
+    shutil.copy(PROJECT / "tools/wheel_test.py", tmp_path)
     command = [python, "-P", tmp_path / "wheel_test.py"]
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and run.stdout.startswith("works: "), run.stderr
