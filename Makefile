@@ -57,7 +57,7 @@ test-strict: build  ## the test suite on the release build, with each warning an
 
 # Not the tests of programs and tools. Where DEFER_TASKRUN is used, COOP_TASKRUN is not: both go.
 switches: build  ## the tests of the library on io_uring with each probed kernel feature turned off, one after the other
-	@failed=; for name in $$($(release_run) -c "from uringloop._core.probe import offered; print(*offered())"); do \
+	@failed=; for name in $$($(release_run) -c "from uringloop._core.kernel.probe import offered; print(*offered())"); do \
 		[ $$name != coop_taskrun ] || name=defer_taskrun,coop_taskrun; \
 		echo "== $(tag), without $$name"; \
 		URINGLOOP_DISABLE=$$name URINGLOOP_TEST_ENGINES=uring $(release_run) -m pytest -q \

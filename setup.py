@@ -25,8 +25,8 @@ WERROR = os.environ.get("URINGLOOP_WERROR", "") not in ("", "0")
 JOBS = os.cpu_count() or 1
 TAG = f"{sys.implementation.cache_tag}{sys.abiflags}"
 DEBUG_ONLY = {
-    "uringloop._core.fake",
-    "uringloop._core.steps",
+    "uringloop._core.engine.fake",
+    "uringloop._core.wait.steps",
 }  # what tests alone use has no place in a release
 
 DIRECTIVES = {

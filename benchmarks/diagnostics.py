@@ -12,7 +12,7 @@ TURNS = 5
 
 def watched(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]:
     """A chain of call_soon: while nobody looks, while somebody does, and afterwards, by turns."""
-    from uringloop._core.watch import OPERATIONS, TIMES
+    from uringloop._core.loop.watch import OPERATIONS, TIMES
     from uringloop.inspect.looking import Look
 
     each = seconds / TURNS / 2

@@ -28,8 +28,8 @@ import hypothesis
 import pytest
 
 import uringloop
-from uringloop._core.counters import DEBUG_BUILD, counters
-from uringloop._core.probe import offered, refusal
+from uringloop._core.kernel.probe import offered, refusal
+from uringloop._core.objects.counters import DEBUG_BUILD, counters
 
 STOCK = "asyncio"
 SEED = os.environ.get("URINGLOOP_SEED") or "1"

@@ -13,13 +13,8 @@ from asyncio import base_events, constants, events
 from collections.abc import Callable
 from typing import Any, TypeVarTuple
 
-from uringloop._core import calls, tasks  # noqa: F401  # what they say of themselves they make methods of Loop
-from uringloop._core.datagram import make_datagram_transport
-from uringloop._core.handle import Handle
-from uringloop._core.loop import Loop
-from uringloop._core.probe import locked_memory, refusal
-from uringloop._core.resolve import getaddrinfo, getnameinfo
-from uringloop._core.sock_op import (
+from uringloop._core.awaited.resolve import getaddrinfo, getnameinfo
+from uringloop._core.awaited.sock_op import (
     sock_accept,
     sock_recv,
     sock_recv_into,
@@ -28,8 +23,13 @@ from uringloop._core.sock_op import (
     sock_sendall,
     sock_sendto,
 )
-from uringloop._core.stream import make_stream_transport
-from uringloop._core.uring import UringEngine
+from uringloop._core.engine.uring import UringEngine
+from uringloop._core.kernel.probe import locked_memory, refusal
+from uringloop._core.loop import calls, tasks  # noqa: F401  # what they say of themselves they make methods of Loop
+from uringloop._core.loop.handle import Handle
+from uringloop._core.loop.loop import Loop
+from uringloop._core.transport.datagram import make_datagram_transport
+from uringloop._core.transport.stream import make_stream_transport
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.inspect.looking import made
 from uringloop.inspect.operations import Operation, operations
@@ -58,7 +58,7 @@ def choose_engine(wanted: str | None, refused: tuple[int, str, str] | None = Non
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {name!r}")
     if name == "fake":
         try:
-            from uringloop._core.fake import FakeEngine
+            from uringloop._core.engine.fake import FakeEngine
         except ImportError:
             raise ValueError("only a debug build has the fake engine") from None
         return name, FakeEngine
@@ -76,7 +76,7 @@ def choose_engine(wanted: str | None, refused: tuple[int, str, str] | None = Non
         if name == "uring":
             raise UringUnavailable(number, f"io_uring is refused here: {cause}. To allow it: {remedy}")
         _warn_once(f"io_uring is refused here: {cause}; loops use epoll instead. To allow it: {remedy}")
-    from uringloop._core.epoll import EpollEngine
+    from uringloop._core.engine.epoll import EpollEngine
 
     return "epoll", EpollEngine
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.loop import Loop
+from uringloop._core.loop.loop import Loop
 from uringloop.net.readers import Readers, descriptor
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.probe import refusal
+from uringloop._core.kernel.probe import refusal
 
 DOCTOR = "import sys; from uringloop.__main__ import main; sys.exit(main(['doctor', *sys.argv[1:]]))"
 Program = Callable[..., Any]

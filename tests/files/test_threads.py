@@ -13,7 +13,7 @@ import pytest
 import uringloop
 from tests.files.hanging import HangingFilesystem
 from uringloop import fs
-from uringloop._core.workers import FEW
+from uringloop._core.engine.workers import FEW
 from uringloop.files.threads import in_thread
 from uringloop.files.walking import Listing
 
@@ -121,7 +121,7 @@ def test_what_never_began_keeps_nothing(loop: Any, monkeypatch: pytest.MonkeyPat
         release.set()
         await asyncio.gather(*stuck)
 
-    monkeypatch.setattr("uringloop._core.workers.PATIENCE", 30)
+    monkeypatch.setattr("uringloop._core.engine.workers.PATIENCE", 30)
     loop.run_until_complete(main())
     loop.close()
 

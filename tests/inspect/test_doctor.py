@@ -1,6 +1,6 @@
 import json
 
-from uringloop._core.probe import SWITCHES, refusal
+from uringloop._core.kernel.probe import SWITCHES, refusal
 from uringloop.inspect.doctor import FEATURES, as_dict, diagnose
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import uringloop
 from uringloop import fs
-from uringloop._core.file_op import offers_ftruncate
-from uringloop._core.probe import refusal
-from uringloop._core.workers import Workers
+from uringloop._core.awaited.file_op import offers_ftruncate
+from uringloop._core.engine.workers import Workers
+from uringloop._core.kernel.probe import refusal
 from uringloop.inspect.tracing import Tracing
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "files.md"

@@ -108,15 +108,15 @@ from uringloop._core.kernel cimport (
     b as c,
 )
 from uringloop._core cimport op, ring as r
-cimport uringloop._core.timers
+cimport uringloop._core.loop.timers
 from cpython.object cimport PyObject
     from uringloop.errors import UringUnavailable
 """
     assert {
         "uringloop._core.kernel",
-        "uringloop._core.op",
-        "uringloop._core.ring",
-        "uringloop._core.timers",
+        "uringloop._core.engine.op",
+        "uringloop._core.kernel.ring",
+        "uringloop._core.loop.timers",
         "uringloop.errors",
     } <= compiled_imports(text)
     assert not any("no" in name.split(".") or "cpython" in name for name in compiled_imports(text))

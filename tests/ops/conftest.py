@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.probe import refusal
+from uringloop._core.kernel.probe import refusal
 
 
 def can_be_imported() -> bool:

@@ -85,12 +85,12 @@ async def tls() -> Makers:
 
     async def connection() -> Any:
         loop = asyncio.get_running_loop()
-        return uringloop._core.tls.TlsConnection(  # type: ignore[attr-defined]
+        return uringloop._core.tls.connection.TlsConnection(  # type: ignore[attr-defined]
             loop, Application(), context, None, False, "localhost", True, 10, 10
         )
 
     async def transport() -> Any:
-        return uringloop._core.tls_transport.TlsTransport(await connection())  # type: ignore[attr-defined]
+        return uringloop._core.tls.transport.TlsTransport(await connection())  # type: ignore[attr-defined]
 
     async def shaking_hands() -> Any:
         ours, theirs = socket.socketpair()

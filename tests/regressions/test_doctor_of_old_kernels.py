@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.probe import refusal
+from uringloop._core.kernel.probe import refusal
 
 Program = Callable[..., Any]
 

@@ -68,9 +68,9 @@ def test_an_unclosed_loop_says_nothing_at_the_interpreters_end(engine: str, left
             if what == "file":
                 return [await uringloop.open_file(sys.executable, "rb")]
             if what == "tls":
-                connection = uringloop._core.tls.TlsConnection(
+                connection = uringloop._core.tls.connection.TlsConnection(
                     loop, Holds(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), None, False, "h", True, 10, 10)
-                return [uringloop._core.tls_transport.TlsTransport(connection)]
+                return [uringloop._core.tls.transport.TlsTransport(connection)]
             if what == "server":
                 server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
                 return [server, await asyncio.open_connection(*server.sockets[0].getsockname())]

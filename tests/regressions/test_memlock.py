@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.probe import refusal
+from uringloop._core.kernel.probe import refusal
 
 Program = Callable[..., Any]
 
@@ -126,7 +126,7 @@ for size in (0, 8192):
 
 def test_a_loop_changes_threads_where_only_one_ring_fits(run: Callable[..., tuple[str, str]]) -> None:
     stdout, stderr = run("""
-from uringloop._core.probe import locked_by_a_ring
+from uringloop._core.kernel.probe import locked_by_a_ring
 lock_at_most(locked_by_a_ring())
 loop = uringloop.new_event_loop()
 entries = repr(loop.engine).split("in kernel")[1].split("entries")[0]

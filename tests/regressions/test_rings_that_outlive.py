@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.probe import offered
+from uringloop._core.kernel.probe import offered
 
 Program = Callable[..., Any]
 NewLoop = Callable[..., Any]

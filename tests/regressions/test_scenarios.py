@@ -75,7 +75,7 @@ KEPT: dict[str, tuple[str, list[str]]] = {
         if LATER
         else [
             "- ('set attribute', 'AttributeError', \"'TimerHandle' object has no attribute 'x'",
-            "+ ('set attribute', 'AttributeError', \"'uringloop._core.handle.TimerHandle' object has no",
+            "+ ('set attribute', 'AttributeError', \"'uringloop._core.loop.handle.TimerHandle' object has no",
         ],
     ),
 }

@@ -1,4 +1,5 @@
-from uringloop._core.kernel cimport int64_t
+from libc.stdint cimport int64_t
+
 from uringloop.files.async_file cimport AsyncFile
 from uringloop.files.chunk cimport Borrowed, Chunk
 from uringloop.files.descriptor cimport Descriptor

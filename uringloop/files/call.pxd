@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 
-from uringloop._core.file_op cimport OpOwner
-from uringloop._core.loop cimport Loop
+from uringloop._core.awaited.file_op cimport OpOwner
+from uringloop._core.loop.loop cimport Loop
 
 
 cdef enum CallState:

@@ -10,9 +10,9 @@ from asyncio.events import _get_running_loop
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from uringloop._core.file_op cimport OpOwner
-from uringloop._core.kernel cimport ur_abstract, ur_only_core_makes
-from uringloop._core.loop cimport Loop, runs_here
+from uringloop._core.awaited.file_op cimport OpOwner
+from uringloop._core.loop.loop cimport Loop, runs_here
+from uringloop._core.objects.guard cimport ur_abstract, ur_only_core_makes
 
 cdef extern from "Python.h":
     int PyIter_Send(object iterator, object value, PyObject **result) except -1

@@ -1,4 +1,4 @@
-from uringloop._core.fixed_buffer cimport FixedBuffer
+from uringloop._core.engine.fixed_buffer cimport FixedBuffer
 
 
 cdef class Chunk:

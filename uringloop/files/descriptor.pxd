@@ -1,6 +1,7 @@
-from uringloop._core.file_op cimport FileOp
-from uringloop._core.kernel cimport int64_t
-from uringloop._core.loop cimport Loop
+from libc.stdint cimport int64_t
+
+from uringloop._core.awaited.file_op cimport FileOp
+from uringloop._core.loop.loop cimport Loop
 
 
 cdef class Descriptor:

@@ -4,13 +4,15 @@
 import os
 
 from libc.errno cimport EISDIR
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from uringloop._core.file_op cimport (
+from uringloop._core.awaited.file_op cimport (
     FileOp, read_op, statx, ur_locate_now, ur_open_now, ur_pread, ur_pwrite, ur_read_now, ur_stat_now, ur_write_now,
     write_op,
 )
-from uringloop._core.kernel cimport EAGAIN, EINTR, EOPNOTSUPP, IOSQE_ASYNC, c_close, int64_t, uint32_t, uint64_t
-from uringloop._core.loop cimport Loop
+from uringloop._core.kernel.abi cimport IOSQE_ASYNC
+from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EOPNOTSUPP, c_close
+from uringloop._core.loop.loop cimport Loop
 from uringloop.files.mounts import filesystem_kind
 
 cdef extern from "<unistd.h>" nogil:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio.events import _get_running_loop
 from typing import TYPE_CHECKING
 
-from uringloop._core.loop import Loop
+from uringloop._core.loop.loop import Loop
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop

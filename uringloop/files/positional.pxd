@@ -1,4 +1,5 @@
-from uringloop._core.kernel cimport int64_t
+from libc.stdint cimport int64_t
+
 from uringloop.files.chunk cimport Borrowed
 from uringloop.files.transfers cimport Transfers
 

@@ -7,11 +7,13 @@ import os
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.number cimport PyIndex_Check
 from libc.errno cimport ESPIPE
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from uringloop._core.file_op cimport FileOp
-from uringloop._core.kernel cimport EAGAIN, EINTR, EINVAL, int64_t, ur_abstract
-from uringloop._core.op cimport OP_IDLE
+from uringloop._core.awaited.file_op cimport FileOp
+from uringloop._core.engine.op cimport OP_IDLE
+from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EINVAL
+from uringloop._core.objects.guard cimport ur_abstract
 from uringloop.files.async_file cimport CALL_FLUSH
 from uringloop.files.buffered cimport AT_ONCE_MOST, shrunk
 from uringloop.files.call cimport PENDING

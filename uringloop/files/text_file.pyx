@@ -4,8 +4,8 @@ import codecs
 import io
 
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_FindChar, PyUnicode_GET_LENGTH, PyUnicode_Substring
+from libc.stdint cimport int64_t
 
-from uringloop._core.kernel cimport int64_t
 from uringloop.files.async_file cimport (
     CALL_CLOSE, CALL_FLUSH, CALL_NEXT, CALL_READ, CALL_READ1, CALL_READLINE, CALL_READLINES, CALL_SEEK, CALL_TELL,
     CALL_TRUNCATE, CALL_WRITE, CALL_WRITELINES, AsyncFile,
@@ -14,7 +14,7 @@ from uringloop.files.byte_file cimport ByteFile
 from uringloop.files.call cimport PENDING, Call
 from uringloop.files.cookie import Cookie, pack, unpack, where
 
-from uringloop._core.kernel cimport ur_python_makes
+from uringloop._core.objects.guard cimport ur_python_makes
 
 cdef enum:
     CHUNK = 8192      # decoded at a time, as io does: what is decoded ahead decides where a write after a read goes

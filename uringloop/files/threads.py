@@ -11,7 +11,7 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.workers import Workers
+from uringloop._core.engine.workers import Workers
 from uringloop.files.loops import running_loop
 
 if TYPE_CHECKING:

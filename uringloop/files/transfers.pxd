@@ -1,5 +1,6 @@
-from uringloop._core.file_op cimport FileOp
-from uringloop._core.kernel cimport int64_t
+from libc.stdint cimport int64_t
+
+from uringloop._core.awaited.file_op cimport FileOp
 from uringloop.files.buffered cimport Buffered
 from uringloop.files.chunk cimport Borrowed
 

@@ -13,8 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from uringloop._core.counters import DEBUG_BUILD
-from uringloop._core.probe import locked_by_a_ring, locked_memory, offered, refusal, switched_off
+from uringloop._core.kernel.probe import locked_by_a_ring, locked_memory, offered, refusal, switched_off
+from uringloop._core.objects.counters import DEBUG_BUILD
 from uringloop.version import __version__
 
 # What the core looks for, the first kernel that has it, and what it is for.

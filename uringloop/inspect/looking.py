@@ -1,4 +1,4 @@
-"""Looking: which loops there are in this process, and who looks at them. A loop is told to tell (`_core/watch.pyx`)
+"""Looking: which loops there are in this process, and who looks at them. A loop is told to tell (`_core/loop/watch.pyx`)
 what somebody wants to know, and nothing once nobody does. Any thread may begin and end to look."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from uringloop._core.watch import Watch
+from uringloop._core.loop.watch import Watch
 
 _guard = threading.RLock()  # a collection inside may end a loop
 _loops: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -15,7 +15,7 @@ from typing import Any
 
 from opentelemetry import metrics, trace
 
-from uringloop._core.watch import SAMPLES, TIMES, Watch
+from uringloop._core.loop.watch import SAMPLES, TIMES, Watch
 from uringloop.inspect.looking import Look, loops
 from uringloop.inspect.prometheus import HELP
 from uringloop.inspect.statistics import COUNTERS, Statistics

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from uringloop._core.watch import OPERATIONS, TIMES, Watch, name_of
+from uringloop._core.loop.watch import OPERATIONS, TIMES, Watch, name_of
 from uringloop.inspect.looking import Look
 
 ROOM = 100_000

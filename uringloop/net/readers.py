@@ -6,8 +6,8 @@ import selectors
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.epoll_set import EpollSet
-from uringloop._core.handle import Handle
+from uringloop._core.loop.epoll_set import EpollSet
+from uringloop._core.loop.handle import Handle
 from uringloop.inspect.operations import Operation
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from asyncio import constants, trsock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.accept import AcceptOp
-from uringloop._core.accepted import connected
+from uringloop._core.transport.accept import AcceptOp
+from uringloop._core.transport.accepted import connected
 from uringloop.inspect.made import stack_here, where_made
 from uringloop.net.readers import descriptor
 

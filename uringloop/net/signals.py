@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uringloop._core.handle import Handle
+    from uringloop._core.loop.handle import Handle
     from uringloop.loop import EventLoop
 
 # The public name is deprecated since Python 3.14, this one exists since then; both also know asyncio's own marks.

@@ -9,7 +9,7 @@ import socket
 from asyncio import base_events
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.sock_op import until_sock_writable
+from uringloop._core.awaited.sock_op import until_sock_writable
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop

@@ -8,8 +8,8 @@ import ssl
 from asyncio import constants, sslproto, streams
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.tls import TlsConnection
-from uringloop._core.tls_transport import TlsTransport
+from uringloop._core.tls.connection import TlsConnection
+from uringloop._core.tls.transport import TlsTransport
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop

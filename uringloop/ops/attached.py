@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from uringloop._core.probe import locked_memory
+from uringloop._core.kernel.probe import locked_memory
 from uringloop.errors import UringUnavailable
 from uringloop.files.loops import running_loop
 from uringloop.ops.chain import Chain

@@ -1,7 +1,9 @@
-from uringloop._core.idler cimport Idler
-from uringloop._core.kernel cimport int64_t, ur_guard
-from uringloop._core.loop cimport Loop
-from uringloop._core.ready cimport ReadyQueue, Runnable
+from libc.stdint cimport int64_t
+
+from uringloop._core.engine.ready cimport ReadyQueue, Runnable
+from uringloop._core.loop.idler cimport Idler
+from uringloop._core.loop.loop cimport Loop
+from uringloop._core.objects.guard cimport ur_guard
 from uringloop.scheduler.outcome cimport Outcome
 
 

@@ -8,14 +8,16 @@
 from asyncio import tasks
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
+from libc.stdint cimport int64_t
 
-from uringloop._core.idler cimport Idler
-from uringloop._core.kernel cimport (
-    int64_t, ur_add_long, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_long, ur_now_ns,
-    ur_store_flag, ur_only_core_makes,
+from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
+from uringloop._core.kernel.abi cimport ur_now_ns
+from uringloop._core.loop.idler cimport Idler
+from uringloop._core.loop.loop cimport Loop, runs_here
+from uringloop._core.objects.guard cimport (
+    ur_add_long, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_long, ur_only_core_makes,
+    ur_store_flag,
 )
-from uringloop._core.loop cimport Loop, runs_here
-from uringloop._core.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
 from uringloop.scheduler.outcome cimport (
     OUTCOME_CANCELLED, OUTCOME_DONE, OUTCOME_FAILED, OUTCOME_RUNNING, Outcome,
 )

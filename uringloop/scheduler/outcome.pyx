@@ -9,9 +9,9 @@ from asyncio.log import logger
 
 from cpython.object cimport PyObject
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
-from uringloop._core.patience cimport patience
-from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
+from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
 from uringloop.errors import JobExited
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from uringloop._core.patience import seconds
+from uringloop._core.wait.patience import seconds
 from uringloop.errors import SchedulerFull
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.scheduler.beside import Beside

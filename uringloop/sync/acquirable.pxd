@@ -1,5 +1,5 @@
-from uringloop._core.wait cimport Entry
-from uringloop._core.waitlist cimport Waitlist
+from uringloop._core.wait.wait cimport Entry
+from uringloop._core.wait.waitlist cimport Waitlist
 
 
 cdef class Acquirable(Waitlist):

@@ -2,10 +2,10 @@
 # the object that `async with` awaits.
 from cpython.object cimport PyObject
 
-from uringloop._core.finished cimport FINISHED
-from uringloop._core.kernel cimport ur_add_fast_method, ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait cimport make_entry, make_wait
-from uringloop._core.waitlist cimport Waitlist, not_in_a_loop
+from uringloop._core.objects.guard cimport ur_add_fast_method, ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.finished cimport FINISHED
+from uringloop._core.wait.wait cimport make_entry, make_wait
+from uringloop._core.wait.waitlist cimport Waitlist, not_in_a_loop
 
 
 cdef class Acquirable(Waitlist):

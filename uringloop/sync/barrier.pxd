@@ -1,6 +1,6 @@
 from cpython.object cimport PyObject
 
-from uringloop._core.waitlist cimport Waitlist
+from uringloop._core.wait.waitlist cimport Waitlist
 
 
 cdef class Barrier(Waitlist):

@@ -5,11 +5,11 @@ from cpython.object cimport PyObject
 
 from asyncio import BrokenBarrierError
 
-from uringloop._core.finished cimport FINISHED, finished
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.patience cimport patience
-from uringloop._core.wait cimport make_wait
-from uringloop._core.waitlist cimport (
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.finished cimport FINISHED, finished
+from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.wait cimport make_wait
+from uringloop._core.wait.waitlist cimport (
     TIMED_OUT, WAITER_FAILED, WAITER_GRANTED, WAITER_NEW, Waiter, Waitlist, deliver_all, not_in_a_loop, task_waiter,
     thread_waiter,
 )

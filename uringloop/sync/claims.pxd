@@ -1,5 +1,5 @@
-from uringloop._core.kernel cimport ur_guard
-from uringloop._core.waitlist cimport Waitlist
+from uringloop._core.objects.guard cimport ur_guard
+from uringloop._core.wait.waitlist cimport Waitlist
 
 
 cdef class Claim:

@@ -1,4 +1,4 @@
-from uringloop._core.waitlist import Waitlist
+from uringloop._core.wait.waitlist import Waitlist
 
 class Claim:
     @property

@@ -17,8 +17,8 @@ from cython import no_gc_clear
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from uringloop._core.kernel cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
-from uringloop._core.waitlist cimport Waitlist
+from uringloop._core.objects.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.waitlist cimport Waitlist
 
 cdef extern from *:
     """

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from uringloop._core.patience import seconds
-from uringloop._core.wait import Entry, Wait
-from uringloop._core.waitlist import Waiter
+from uringloop._core.wait.patience import seconds
+from uringloop._core.wait.wait import Entry, Wait
+from uringloop._core.wait.waitlist import Waiter
 from uringloop.sync.claims import Claim, Claims
 from uringloop.sync.line import Line
 from uringloop.sync.lock import Lock

@@ -1,5 +1,5 @@
-from uringloop._core.wait import Wait
-from uringloop._core.waitlist import Waitlist
+from uringloop._core.wait.wait import Wait
+from uringloop._core.wait.waitlist import Waitlist
 
 class Event(Waitlist):
     def set(self) -> None: ...

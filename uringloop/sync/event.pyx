@@ -1,11 +1,11 @@
 # Event and AutoResetEvent: a flag to wait for. They own the flag; whom it wakes is the waitlist's.
 from cpython.object cimport PyObject
 
-from uringloop._core.finished cimport finished
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
-from uringloop._core.patience cimport patience
-from uringloop._core.wait cimport make_wait
-from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
+from uringloop._core.wait.finished cimport finished
+from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.wait cimport make_wait
+from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop
 
 
 cdef class Event(Waitlist):

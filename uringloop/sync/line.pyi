@@ -1,4 +1,4 @@
-from uringloop._core.waitlist import Waiter, Waitlist
+from uringloop._core.wait.waitlist import Waiter, Waitlist
 
 class Line(Waitlist):
     def stand(self) -> Waiter: ...

@@ -2,9 +2,9 @@
 # nothing but the line. A wake that its waiter can not use goes on to the next.
 from cpython.object cimport PyObject
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.patience cimport patience
-from uringloop._core.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, not_in_a_loop, task_waiter, thread_waiter
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, not_in_a_loop, task_waiter, thread_waiter
 
 
 cdef class Line(Waitlist):

@@ -1,4 +1,4 @@
-from uringloop._core.wait import Wait
+from uringloop._core.wait.wait import Wait
 from uringloop.sync.acquirable import Acquirable
 from uringloop.sync.claims import Claim, Claims
 

@@ -3,9 +3,9 @@
 # Where conditions share it, claims.pyx knows who holds it, for tasks that are destroyed while they wait in one.
 from cpython.object cimport PyObject
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait cimport make_wait
-from uringloop._core.waitlist cimport deliver
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.wait cimport make_wait
+from uringloop._core.wait.waitlist cimport deliver
 from uringloop.sync.acquirable cimport Acquirable
 from uringloop.sync.claims cimport Claim, Claims
 

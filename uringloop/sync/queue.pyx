@@ -10,9 +10,9 @@ import sys
 import types
 from collections import deque
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
-from uringloop._core.wait cimport make_wait
-from uringloop._core.waitlist cimport TIMED_OUT, Waitlist, deliver, not_in_a_loop
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
+from uringloop._core.wait.wait cimport make_wait
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, deliver, not_in_a_loop
 from uringloop.sync.tally cimport Tally
 
 from uringloop.errors import NotInitialised, QueueShutDown

@@ -4,8 +4,8 @@ import math
 
 from cpython.object cimport PyObject
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.waitlist cimport deliver
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.waitlist cimport deliver
 from uringloop.sync.acquirable cimport Acquirable
 
 from uringloop.errors import NotInitialised

@@ -1,9 +1,9 @@
 # Tally: how many things are unfinished, and who waits until none is. Owns the count.
 from cpython.object cimport PyObject
 
-from uringloop._core.kernel cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait cimport make_wait
-from uringloop._core.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.wait cimport make_wait
+from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
 
 cdef class Tally(Waitlist):

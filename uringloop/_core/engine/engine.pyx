@@ -1,0 +1,277 @@
+# Engine: the seam between the loop and the kernel. Owns the list of operations in the kernel, the
+# eventfd other threads wake it by, and the pool of receive buffers. An engine takes operations
+# (submit, cancel), waits in one place (sleep), and puts what completed into the loop's ready queue
+# (reap). It never runs a callback. uring.pyx and epoll.pyx are the two kinds, fake.pyx the tests'.
+import os
+import weakref
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from posix.unistd cimport usleep
+
+from uringloop._core.engine.op cimport NEED_READ, Op, OpList
+from uringloop._core.engine.ready cimport ReadyQueue, Runnable
+from uringloop._core.kernel.abi cimport IORING_OP_READ, io_uring_sqe
+from uringloop._core.kernel.buffers cimport BufferPool
+from uringloop._core.kernel.libc cimport EAGAIN, EFD_CLOEXEC, EFD_NONBLOCK, c_close, c_read, c_write, errno, eventfd
+from uringloop._core.kernel.probe cimport sizes
+from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_add_long, ur_load_ulong, ur_store_ulong, ur_take_ulong
+
+
+cdef extern from * nogil:
+    """
+    /* The calling thread's own number. The kernel gives a thread's to another when it has ended; this nobody. */
+    static inline long ur_this_thread(void) {
+        static long given;
+        static __thread long mine;
+        if (!mine) mine = __atomic_add_fetch(&given, 1, __ATOMIC_RELAXED);
+        return mine;
+    }
+    """
+    long ur_this_thread()
+
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept nogil
+
+
+cdef long this_thread() noexcept nogil:
+    return ur_this_thread()
+
+
+cdef class Engine:
+    """What every engine shares."""
+
+    def __init__(self, ReadyQueue ready):
+        if self.wake_fd >= 0 or self.closed:
+            raise RuntimeError("an engine is made once")
+        self.ready = ready
+        self.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        if self.wake_fd < 0:
+            raise OSError(errno, os.strerror(errno))
+        if URINGLOOP_DEBUG:
+            count_made(COUNT_FD)
+        _living.add(self)
+
+    def __cinit__(self, *args, **options):
+        self.ops = OpList()
+        self.wake_fd = -1
+
+    def __dealloc__(self):
+        self._close_wake_fd()  # still open where the making of the rest failed
+        free(self.scratch_memory)
+
+    cdef void _close_wake_fd(self) noexcept:
+        if self.wake_fd >= 0:
+            c_close(self.wake_fd)
+            self.wake_fd = -1
+            if URINGLOOP_DEBUG:
+                count_freed(COUNT_FD)
+
+    cdef bint take_hands(self) except -1:
+        """Wait until no other thread holds them. True: give them back; False: this thread has them already."""
+        cdef unsigned long here = PyThread_get_thread_ident()
+        if self.forked and ur_load_ulong(&self.hands) != here:
+            self.give_hands()  # the thread that held them is not in this process
+        while not ur_take_ulong(&self.hands, here):
+            if ur_load_ulong(&self.hands) == here:
+                return False
+            with nogil:
+                usleep(100)
+            PyErr_CheckSignals()
+        return True
+
+    cdef void give_hands(self) noexcept:
+        ur_store_ulong(&self.hands, 0)
+
+    cdef int attach(self) except -1:
+        """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""
+        self.thread = this_thread()
+        if self.wake_op is None:
+            self.wake_op = WakeOp(self)
+            self.submit(self.wake_op)
+        return 0
+
+    cdef int attach_to_drain(self) except -1:
+        """The same, only to cancel what it has, and sleep until all of that has ended."""
+        return self.attach()
+
+    cdef void leave(self) noexcept:
+        """The calling thread, to which it belongs, does not run the loop any more, and another one may next."""
+
+    cdef int write_out(self) except -1:
+        """The calling thread forks. If the engine is that thread's, what a transport would send later in this turn is handed
+        to the engine now: a child that goes on with the loop would send it a second time."""
+        cdef PyObject *node
+        cdef bint wrote = self.thread == this_thread() and not self.forked and self.endings is not None
+        cdef list waiting
+        while wrote:  # what TLS within TLS has written is encrypted once more, by the connection below
+            wrote = False
+            waiting = [] if self.gathering is None else [self.gathering]
+            node = self.endings.head
+            while node is not NULL:
+                waiting.append(<object> node)
+                node = (<Runnable> node).next
+            for each in waiting:
+                wrote |= (<Runnable> each).forking()
+        return 0
+
+    cdef void before_fork(self) noexcept:
+        """The calling thread forks. If the engine is that thread's, what was queued takes effect now, and what ended is
+        learnt of: otherwise a child that goes on with the loop would do it a second time, and never know."""
+
+    cdef void inherited(self) noexcept:
+        """In a forked child: the kernel half is the parent's, and is touched no more. Makes nothing new: few children go
+        on with what they inherited. One that does, in the loop's turn even, attaches before it enters the kernel."""
+        self.forked = 1
+
+    cdef int own_wakes(self) except -1:
+        """An eventfd of this process under the inherited number, before it runs the loop: what parent and child share
+        wakes whichever reads it first."""
+        cdef int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        if fd < 0:
+            raise OSError(errno, os.strerror(errno))
+        try:
+            os.dup2(fd, self.wake_fd, False)
+        finally:
+            c_close(fd)
+        for op in self.ops:
+            (<Op> op).forked()
+        return 0
+
+    cdef int submit(self, Op op) except -1:
+        """Take the operation: it enters the kernel with all others when the turn ends. Never blocks, never
+        fails for want of room."""
+        raise NotImplementedError
+
+    cdef int cancel(self, Op op) except -1:
+        """Ask for the operation's end. It stays in the kernel until its last completion comes."""
+        raise NotImplementedError
+
+    cdef bint has_work(self) noexcept:
+        """Would `poll` submit or find anything? A look at memory, no system call."""
+        return False
+
+    cdef bint only_arrivals(self) noexcept:
+        """Of what `has_work` found: would `poll` submit nothing, only learn what arrived?"""
+        return False
+
+    cdef int poll(self) except -1:
+        """Submit what is queued and learn what has completed, without waiting."""
+        raise NotImplementedError
+
+    cdef int flush_now(self) except -1:
+        """Let what is queued take effect before the turn ends, where the calling thread may."""
+        return 0
+
+    cdef int sleep(self, int64_t deadline_ns) except -1:
+        """The same, and wait for a completion, a wake or the deadline. The thread's only place to sleep."""
+        raise NotImplementedError
+
+    cdef bint peek(self) noexcept nogil:
+        """Has something completed, or will it if the kernel is entered? Asked again and again by a thread that does
+        not sleep yet; everything submitted has entered before."""
+        return False
+
+    cdef int reap(self) except -1:
+        """Move what has completed into the ready queue. Runs nothing."""
+        raise NotImplementedError
+
+    cdef void wake(self) noexcept nogil:
+        """End the sleep; from any thread, or a signal handler."""
+        cdef uint64_t one = 1
+        if self.forked or self.wake_fd < 0:
+            return
+        ur_add_long(&self.wakes, 1)
+        # EAGAIN would mean 2**64 - 2 wakes are pending: one more adds nothing.
+        c_write(self.wake_fd, &one, sizeof(one))
+
+    cdef int close(self) except -1:
+        """Give everything back. Operations must have been drained before."""
+        self.closed = True
+        self.wake_op = None
+        if self.pool is not None:
+            self.pool.close()
+        self._close_wake_fd()
+        return 0
+
+    cdef BufferPool buffers(self):
+        """The receive buffers, made at the first call: a loop without sockets has none."""
+        if self.pool is None:
+            self.pool = BufferPool(sizes().buffers, sizes().buffer_size)
+        return self.pool
+
+    cdef char *scratch(self) except NULL:
+        """SCRATCH_SIZE bytes to pass something on in: nothing stays in them while other code runs."""
+        if self.scratch_memory is NULL:
+            self.scratch_memory = <char *> malloc(SCRATCH_SIZE)
+            if self.scratch_memory is NULL:
+                raise MemoryError
+        return self.scratch_memory
+
+    cdef int pin(self, void *memory, size_t length, int *number) except? -1:
+        """Let the ring pin it, to be named by a number: 0, or -errno. -1 is no number: there is nothing to pin it."""
+        return 0
+
+    cdef void unpin(self, int number) noexcept:
+        """Nothing will be transferred there any more; from any thread."""
+
+    cdef bint has_pinned(self, int number) noexcept:
+        """Is that number one that entries may name?"""
+        return False
+
+    cdef long system_calls(self) noexcept:
+        """How often this engine called the kernel to submit or wait."""
+        return 0
+
+
+cdef class WakeOp(Op):
+    """Reads the eventfd: completes when another thread wrote it, and is then submitted again."""
+
+    def __cinit__(self, Engine engine):
+        self.engine = engine
+        self.fd = engine.wake_fd
+        self.need = NEED_READ
+        self.repeatable = True
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        sqe.opcode = IORING_OP_READ
+        sqe.fd = self.fd
+        sqe.addr = <uint64_t> <uintptr_t> &self.count
+        sqe.len = sizeof(self.count)
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        cdef ssize_t got = c_read(self.fd, &self.count, sizeof(self.count))
+        return -errno if got < 0 else <int> got
+
+    cdef int run(self, object loop) except -1:
+        if not self.engine.closed:
+            self.engine.submit(self)
+        return 0
+
+
+_living = weakref.WeakSet()
+
+forks = 0
+
+
+def _before_fork():
+    for engine in list(_living):
+        try:
+            (<Engine> engine).write_out()
+        finally:
+            (<Engine> engine).before_fork()
+
+
+def _after_fork_in_child():
+    # The eventfd is shared with the parent: a wake here must not reach it, nor may the ring be entered.
+    global forks
+    forks += 1
+    for engine in list(_living):
+        (<Engine> engine).inherited()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -1,0 +1,447 @@
+# EpollEngine: the engine where io_uring is refused. The same loop, the same operations: each is attempted as
+# a plain non-blocking call, waits for readiness in epoll where it would block, and completes through the same
+# walk. Operations no readiness announces (files) run in worker threads. Owns the epoll descriptor and the list
+# of who waits for which descriptor.
+import os
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future
+from concurrent.futures import wait as wait_for
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport Py_DECREF
+
+from uringloop._core.engine.workers import Workers
+
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+
+from uringloop._core.engine.engine cimport Engine, this_thread
+from uringloop._core.engine.op cimport (
+    NEED_THREAD, NEED_WRITE, OP_CANCELLING, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op,
+)
+from uringloop._core.kernel.abi cimport IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER, IORING_CQE_F_MORE, ur_now_ns
+from uringloop._core.kernel.libc cimport (
+    EAGAIN, EBADF, ECANCELED, EEXIST, EINTR, ENOENT, ENOSYS, EPERM, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT,
+    EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, c_close, epoll_create1, epoll_ctl, epoll_event,
+    epoll_wait, errno,
+)
+from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
+
+cdef extern from * nogil:
+    """
+    #include <sys/epoll.h>
+    #include <sys/syscall.h>
+    #ifndef SYS_epoll_pwait2
+    #define SYS_epoll_pwait2 441
+    #endif
+    static inline int ur_epoll_pwait2(int fd, struct epoll_event *events, int most, const struct timespec *ts) {
+        return (int)syscall(SYS_epoll_pwait2, fd, events, most, ts, NULL, 0);
+    }
+    """
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int ur_epoll_pwait2(int fd, epoll_event *events, int most, const timespec *ts)
+
+cdef enum:
+    EVENTS_A_WAIT = 256
+    BLIND_TURNS = 16
+    SHOTS_A_TURN = 16  # of one multishot operation, so that a busy descriptor leaves room for the others
+
+
+cdef class Watch:
+    def __cinit__(self, int fd):
+        self.fd = fd
+        self.readers = []
+        self.writers = []
+
+
+cdef class EpollEngine(Engine):
+    def __cinit__(self, *args, **options):
+        self.epoll_fd = -1
+
+    def __init__(self, ready, unsigned entries=0):
+        Engine.__init__(self, ready)
+        self.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
+        if self.epoll_fd < 0:
+            raise OSError(errno, os.strerror(errno))
+        if URINGLOOP_DEBUG:
+            count_made(COUNT_FD)
+        self.watches = {}
+        self.backlog = []
+        self.changed = []
+        self.settled = []
+        self.finished = deque()
+        self.running = {}
+
+    def __dealloc__(self):
+        self._close_epoll()
+
+    cdef void _close_epoll(self) noexcept:
+        if self.epoll_fd >= 0:
+            c_close(self.epoll_fd)
+            self.epoll_fd = -1
+            if URINGLOOP_DEBUG:
+                count_freed(COUNT_FD)
+
+    def __repr__(self):
+        return f"<EpollEngine fd={self.epoll_fd} {self.ops.count} waiting, {self.enters} waits>"
+
+    cdef int attach(self) except -1:
+        if self.forked:
+            # An epoll is shared with the parent: registrations here would change its own.
+            self.own_wakes()
+            self._renew()
+            self.forked = 0
+            self._end_running()
+        return Engine.attach(self)
+
+    cdef int _end_running(self) except -1:
+        """The workers are the parent's, and so is what they were doing."""
+        self.workers = None
+        ended = {job[0] for job in self.finished}
+        for op in self.running:
+            if op not in ended:
+                self.settle(op, -ECANCELED, 0)
+        self.running.clear()
+        return 0
+
+    cdef void before_fork(self) noexcept:
+        if self.thread == this_thread() and not self.forked and not self.closed:
+            self.flush()
+
+    cdef int _renew(self) except -1:
+        """Another epoll instead of this one, told of everything anew."""
+        cdef Watch watch
+        cdef int fd = epoll_create1(EPOLL_CLOEXEC)
+        if fd < 0:
+            if not self.forked:
+                return 0  # out of descriptors; the next stray event asks again
+            raise OSError(errno, os.strerror(errno))
+        c_close(self.epoll_fd)
+        self.epoll_fd = fd
+        for watch in self.watches.values():
+            watch.registered = 0
+            self.changed.append(watch)
+        return 0
+
+    cdef int submit(self, Op op) except -1:
+        if self.closed:
+            raise RuntimeError("Event loop is closed")
+        self.backlog.append(op)
+        self.ops.submitted(op)  # not before there was memory for it
+        return 0
+
+    cdef int cancel(self, Op op) except -1:
+        if op.state == OP_IN_KERNEL:
+            # Now, not when the turn ends: the caller may close the descriptor next. Were a duplicate of it
+            # open elsewhere, epoll would go on telling of it, and could not be told to stop.
+            self.backlog.append(op)
+            self.unwatch(op)
+        if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
+            self.ops.cancelling(op)
+        return 0
+
+    cdef bint has_work(self) noexcept:
+        # Readiness does not show in memory: ask epoll once in a while even behind a chain of callbacks.
+        if self.backlog or self.settled or self.finished:
+            return True
+        self.blind_turns += 1
+        return self.blind_turns >= BLIND_TURNS
+
+    cdef int poll(self) except -1:
+        if self.forked:
+            self.attach()
+        self.flush()
+        return self.wait(0)
+
+    cdef int flush_now(self) except -1:
+        if not self.forked:
+            self.flush()
+            self.tell()
+        return 0
+
+    cdef int sleep(self, int64_t deadline_ns) except -1:
+        self.sleeps += 1
+        if self.forked:
+            self.attach()
+            deadline_ns = 0  # a wake that came before could not be written
+        self.flush()
+        if self.settled or self.finished or self.ready.count:
+            return self.wait(0)
+        if self.running and self.wake_op.state == OP_IDLE:
+            # The loop is closing, and has taken the wake-up back: a worker that ends can tell nobody.
+            wait_for([over for over, _, _ in self.running.values()], return_when=FIRST_COMPLETED)
+            deadline_ns = 0
+        return self.wait(deadline_ns)
+
+    cdef bint peek(self) noexcept nogil:
+        cdef epoll_event event
+        cdef timespec now
+        now.tv_sec = now.tv_nsec = 0
+        if self.coarse:
+            return epoll_wait(self.epoll_fd, &event, 1, 0) > 0
+        return ur_epoll_pwait2(self.epoll_fd, &event, 1, &now) > 0
+
+    cdef int reap(self) except -1:
+        cdef Op op
+        while self.finished:
+            job = self.finished.popleft()
+            op, res = job
+            job.clear()
+            self.running.pop(op, None)
+            self.settle(op, res, 0)
+        settled, self.settled = self.settled, []
+        for op, res, flags in settled:
+            self.completed += 1
+            self.ops.completed(op, res, flags, self.ready)
+        self.collected_early = False
+        return 0
+
+    cdef int flush(self) except -1:
+        """Attempt what was submitted and end what was cancelled, in order."""
+        cdef Op op
+        cdef Py_ssize_t done = 0
+        backlog, self.backlog = self.backlog, []
+        try:
+            for op in backlog:
+                done += 1
+                self.submitted += 1
+                if op.state == OP_CANCELLING:
+                    self.end(op)
+                elif op.state == OP_QUEUED:
+                    self.ops.entered(op)
+                    if op.need == NEED_THREAD:
+                        self.start_blocking(op)
+                    elif self.advance(op):
+                        self.watch(op)
+        finally:
+            if done < len(backlog):
+                self.backlog = backlog[done:] + self.backlog
+        return 0
+
+    cdef int attempt(self, Op op, uint32_t *flags) except? -32000:
+        """The one place that asks an operation to try; fake.pyx interferes here."""
+        return op.attempt(flags)
+
+    cdef bint advance(self, Op op) except -1:
+        """Attempt until it would block (True: it waits on) or has ended (False)."""
+        cdef uint32_t flags
+        cdef int res
+        for _ in range(SHOTS_A_TURN):
+            flags = 0
+            res = self.attempt(op, &flags)
+            if res == -EAGAIN and not op.quiet:
+                return True
+            if res == -EINTR:
+                continue
+            if flags & IORING_CQE_F_BUFFER:
+                self.pool.took(flags >> IORING_CQE_BUFFER_SHIFT)
+            if op.quiet and res == op.wanted():
+                if self.ops.finished_quietly(op, self.ready):
+                    Py_DECREF(op)
+                return False
+            self.settle(op, res, flags)
+            if not flags & IORING_CQE_F_MORE:
+                return False
+        return True
+
+    cdef int settle(self, Op op, int res, uint32_t flags) except -1:
+        self.settled.append((op, res, flags))
+        return 0
+
+    cdef bint ending(self, Op op) except -1:
+        """Is its last completion on its way already?"""
+        for entry in self.settled:
+            if entry[0] is op and not entry[2] & IORING_CQE_F_MORE:
+                return True
+        return False
+
+    cdef int end(self, Op op) except -1:
+        """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
+        if op in self.running:
+            if not self.take_back(op):
+                return 0
+        elif self.ending(op):
+            return 0
+        self.settle(op, -ECANCELED, 0)
+        return 0
+
+    cdef int watch(self, Op op) except -1:
+        cdef Watch watch = self.watches.get(op.fd)
+        if watch is None:
+            watch = self.watches[op.fd] = Watch(op.fd)
+            watch.suspect = True
+        elif not watch.readers and not watch.writers:
+            watch.suspect = op is not watch.last_reader and op is not watch.last_writer
+        elif watch.writers if op.need == NEED_WRITE else watch.readers:
+            watch.suspect = True  # who waits already may do so for a file that is closed, and had this number
+        if watch.suspect:
+            self.serials += 1
+            watch.serial = self.serials
+        if op.need == NEED_WRITE:
+            watch.writers.append(op)
+            watch.last_writer = op
+        else:
+            watch.readers.append(op)
+            watch.last_reader = op
+        self.changed.append(watch)
+        return 0
+
+    cdef int unwatch(self, Op op) except -1:
+        cdef Watch watch = self.watches.get(op.fd)
+        if watch is None:
+            return 0
+        waiting = watch.writers if op.need == NEED_WRITE else watch.readers
+        if op in waiting:
+            waiting.remove(op)
+            self.tell_of(watch)
+        return 0
+
+    cdef int tell(self) except -1:
+        """Tell epoll what changed, just before it is asked: what came and went within a turn costs nothing."""
+        changed, self.changed = self.changed, []
+        for watch in changed:
+            self.tell_of(watch)
+        return 0
+
+    cdef int tell_of(self, Watch watch) except -1:
+        cdef epoll_event event
+        cdef int err
+        cdef int action = EPOLL_CTL_MOD if watch.registered else EPOLL_CTL_ADD
+        event.events = (<uint32_t> EPOLLIN if watch.readers else 0) | (<uint32_t> EPOLLOUT if watch.writers else 0)
+        event.data.u64 = <uint64_t> watch.serial << 32 | <uint32_t> watch.fd
+        if not event.events and self.watches.get(watch.fd) is watch:
+            del self.watches[watch.fd]
+        if event.events == watch.registered and not (watch.suspect and event.events):
+            return 0
+        if self.forked:
+            return 0  # the epoll is the parent's
+        if not event.events:
+            action = EPOLL_CTL_DEL
+        err = 0 if epoll_ctl(self.epoll_fd, action, watch.fd, &event) == 0 else errno
+        # The number may have been closed and given to another file behind our back.
+        if err == ENOENT and action == EPOLL_CTL_MOD:
+            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, watch.fd, &event) == 0 else errno
+        elif err == EEXIST:
+            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_MOD, watch.fd, &event) == 0 else errno
+        watch.registered = event.events
+        watch.suspect = False
+        if err and event.events:
+            del self.watches[watch.fd]
+            for op in watch.readers + watch.writers:
+                self.settle(op, -err, 0)
+            watch.readers = []
+            watch.writers = []
+        return 0
+
+    cdef int wait(self, int64_t deadline_ns) except -1:
+        cdef epoll_event events[EVENTS_A_WAIT]
+        cdef int count, i, timeout
+        cdef timespec ts
+        cdef timespec *limit = NULL
+        cdef int64_t left = 0
+        self.tell()
+        self.blind_turns = 0
+        if self.settled or self.finished:
+            deadline_ns = 0
+        if deadline_ns != INT64_MAX:
+            left = deadline_ns - ur_now_ns() if deadline_ns > 0 else 0
+            left = max(left, 0)
+            ts.tv_sec = left // 1000000000
+            ts.tv_nsec = left % 1000000000
+            limit = &ts
+        self.enters += 1
+        with nogil:
+            count = -1
+            if not self.coarse:
+                count = ur_epoll_pwait2(self.epoll_fd, events, EVENTS_A_WAIT, limit)
+                if count < 0 and (errno == ENOSYS or errno == EPERM):
+                    self.coarse = True
+            if self.coarse:
+                # Rounded up: a timer a millisecond late is better than one early.
+                left = (left + 999999) // 1000000
+                timeout = -1 if limit is NULL else <int> left if left < 1 << 30 else 1 << 30
+                count = epoll_wait(self.epoll_fd, events, EVENTS_A_WAIT, timeout)
+        if count < 0 and errno != EINTR:
+            raise OSError(errno, os.strerror(errno))
+        for i in range(count):
+            self._ready(<int> (events[i].data.u64 & 0xffffffff), events[i].data.u64 >> 32, events[i].events)
+        PyErr_CheckSignals()
+        return 0
+
+    cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1:
+        cdef Watch watch = self.watches.get(fd)
+        if watch is None or watch.serial != serial:
+            # A file whose descriptor was closed here, but which lives on in a duplicate: no number is left by which
+            # epoll could be told to forget it, and it would end every wait.
+            return self._renew()
+        if events & (EPOLLIN | EPOLLHUP | EPOLLERR) and watch.readers:
+            watch.readers = self._advance_all(watch.readers)
+        if events & (EPOLLOUT | EPOLLHUP | EPOLLERR) and watch.writers:
+            watch.writers = self._advance_all(watch.writers)
+        self.changed.append(watch)
+        return 0
+
+    cdef list _advance_all(self, list waiting):
+        cdef Op op
+        return [op for op in waiting if op.state != OP_CANCELLING and self.advance(op) or op.state == OP_CANCELLING]
+
+    cdef int start_blocking(self, Op op) except -1:
+        if self.workers is None:
+            self.workers = Workers("uringloop")
+        # A job is [op, result]. This thread takes the operation out of it: a worker, which drops jobs when it likes, must
+        # not be the last to refer to what this thread made. On a free-threaded Python that is not freed until this
+        # thread runs Python again, and it may sleep for the very memory that the operation holds.
+        job = [op, 0]
+        claim = [True]  # who pops it, a worker or this thread, has the job
+        over = Future()
+        self.running[op] = (over, job, claim)
+        try:
+            self.workers.submit(self._block, job, claim, over)
+        except BaseException as error:
+            # No thread could be started, or Ctrl-C came. What is in the workers' queue by now may be run all the same.
+            if self.take_back(op):
+                self.settle(op, -EAGAIN, 0)
+            if not isinstance(error, RuntimeError):
+                raise
+        return 0
+
+    cdef bint take_back(self, Op op) except -1:
+        """False: a worker has begun with it."""
+        _, job, claim = self.running[op]
+        try:
+            claim.pop()
+        except IndexError:
+            return False
+        job.clear()
+        del self.running[op]
+        return True
+
+    def _block(self, list job, list claim, over):
+        """In a worker thread."""
+        cdef Op op
+        cdef int res
+        try:
+            claim.pop()
+        except IndexError:
+            return
+        op = job[0]
+        with nogil:
+            res = op.block()
+        op = None
+        job[1] = res
+        self.finished.append(job)
+        over.set_result(None)
+        self.wake()
+
+    cdef int close(self) except -1:
+        if self.closed:
+            return 0
+        if self.workers is not None:
+            self.workers.shutdown(wait=True)
+        self._close_epoll()
+        return Engine.close(self)
+
+    cdef long system_calls(self) noexcept:
+        return self.enters

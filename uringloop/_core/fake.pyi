@@ -1,7 +1,0 @@
-from uringloop._core.epoll import EpollEngine
-
-class FakeEngine(EpollEngine):
-    @property
-    def seed(self) -> str: ...
-    @property
-    def interfered(self) -> dict[str, int]: ...

@@ -1,5 +1,0 @@
-from uringloop._core.ready cimport Runnable
-
-
-cdef class Idler(Runnable):
-    cdef bint finds_work(self) except -1

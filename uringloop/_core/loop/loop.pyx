@@ -1,0 +1,415 @@
+# Loop: the turn. Owns the ready queue, the timers, the inbox and the engine of one loop, and decides when to
+# enter the kernel, when to sleep, and what runs next. What programs schedule comes by calls.pyx and tasks.pyx, and the
+# asyncio interface around it all is uringloop/loop.py.
+#
+# A turn: learn what completed (sleeping first if nothing is ready), take what other threads handed in, take
+# the timers that are due, then run exactly what is ready by now. What those callbacks make ready is the
+# next turn's, so that no chain of callbacks keeps I/O, timers or other threads from their turn. What gathers over a
+# turn (TLS encrypts what was written in it as one) asks for its end, which comes before the loop stops or sleeps.
+import sys
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from asyncio import base_events, events, format_helpers
+
+from libc.stdint cimport INT64_MAX
+
+from uringloop._core.engine.engine cimport Engine
+from uringloop._core.engine.op cimport OP_CANCELLING, Op
+from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
+from uringloop._core.kernel.abi cimport ur_now_ns
+from uringloop._core.loop.handle cimport Handle, make_handle, trim_free_handles
+from uringloop._core.loop.inbox cimport Inbox
+from uringloop._core.loop.spin cimport Spinner
+from uringloop._core.loop.timers cimport Timers
+from uringloop._core.loop.transport_table cimport TransportTable
+from uringloop._core.loop.watch cimport Watch
+from uringloop._core.objects.guard cimport (
+    UR_FREE_THREADED, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong, ur_store_flag,
+    ur_store_int, ur_store_ulong, ur_take_ulong,
+)
+
+
+cdef enum:
+    ENDING_ROUNDS = 8  # TLS over TLS needs one for each of them
+
+
+cdef class Loop:
+    def __cinit__(self):
+        # All parts are there from the start, for a subclass may forget __init__. Until `_set_up` the loop is closed, as is
+        # its engine, which is of no kind and refuses everything.
+        self.closed = True
+        self.ready = ReadyQueue()
+        self.endings = ReadyQueue()
+        self.timers = Timers()
+        self.engine = Engine.__new__(Engine)
+        self.engine.closed = True
+        self.inbox = Inbox(self.engine)
+        self.inbox.closed = True
+        self.spinner = Spinner(0)
+        self._transports = TransportTable()
+
+    def _set_up(self, engine_class, dict options, double busy_poll):
+        """Get an engine. Not __init__: that is BaseEventLoop's, which sets attributes only."""
+        if type(self.engine) is not Engine:
+            raise RuntimeError(f"{type(self).__name__}.__init__() was called already")
+        self.future_arguments = {"loop": self}
+        cdef Engine engine = engine_class(self.ready, **options)
+        if engine.wake_fd < 0:
+            raise TypeError(f"{engine!r} is no engine for a loop")
+        engine.endings = self.endings
+        self.engine = engine
+        self.inbox = Inbox(self.engine)
+        self.spinner = Spinner(busy_poll)
+
+    def _alone(self, str refusal, function, *args):
+        """What runs or closes the loop: of several threads that do so at once one goes on, and the others get a
+        RuntimeError and have touched nothing. Compiled, so that no signal can come between taking the loop and `try`."""
+        cdef unsigned long this_thread = PyThread_get_thread_ident()
+        if not ur_take_ulong(&self.holder, this_thread):
+            if ur_load_ulong(&self.holder) == this_thread:
+                return function(*args)
+            raise RuntimeError(refusal)
+        try:
+            return function(*args)
+        finally:
+            ur_store_ulong(&self.holder, 0)
+
+    def _run_until_stopped(self):
+        """Turn until stop() was called; then the turn it was called in is finished."""
+        cdef bint taken = self.engine.take_hands()  # another thread may be closing a socket of the stopped loop
+        ur_store_ulong(&self.runner, PyThread_get_thread_ident())
+        if taken:
+            self.engine.give_hands()
+        try:
+            self.engine.attach()
+            try:
+                self.starting = True
+                if self.endings.head is not NULL:
+                    self.run_endings()  # what the run before left for this one enters the kernel with its first turn
+                self.starting = False
+                while True:
+                    self.turn()
+                    if self._stopping:
+                        break
+            finally:
+                self.end_run()
+        finally:
+            self.engine.leave()
+            ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
+
+    cdef int end_run(self) except -1:
+        """What was submitted last (a cancelled poll, say, which keeps its file open; what a callback wrote that raised
+        SystemExit) takes effect now, not when the loop next runs."""
+        cdef int rounds = 0
+        cdef PyObject *node
+        self._stopping = True  # also where an exception ends the run
+        while self.endings.head is not NULL and rounds < ENDING_ROUNDS:
+            rounds += 1
+            self.run_endings()
+        if not self.engine.forked and self.engine.has_work():
+            self.engine.collected_early = True  # the program may read what is there before the next run
+            self.engine.poll()
+            self.engine.reap()
+            node = self.ready.head
+            while node is not NULL:
+                (<Runnable> node).run_ended()
+                node = (<Runnable> node).next
+        return 0
+
+    def _run_once(self):
+        self.engine.attach()
+        self.turn()
+
+    cdef int turn(self) except -1:
+        cdef int64_t deadline = INT64_MAX
+        cdef bint wait = self.ready.head is NULL and self.endings.head is NULL and not self._stopping
+        self.turns += 1
+        if wait and self.timers.count:
+            deadline = self.timers.next_deadline()
+            wait = deadline > ur_now_ns()
+        if wait:
+            self.rest(deadline)
+        elif self.engine.has_work() and not self.puts_off():
+            self.look()
+        elif self.turns & 63 == 0:
+            PyErr_CheckSignals()  # a chain of compiled callbacks gives the interpreter no other occasion
+        if ur_load_flag(&self.inbox.filled):
+            self.inbox.take(self.ready)
+        if self.timers.count:
+            self.timers.take_due(ur_now_ns(), self.ready)
+        self.run_batch()
+        if self.endings.head is not NULL:
+            self.run_endings()
+        return 0
+
+    cdef bint puts_off(self) noexcept:
+        """Not in two turns running for arrivals alone: what this turn's callbacks send enters with them in the next."""
+        return self.asked == self.turns - 1 and not self._stopping and self.engine.only_arrivals()
+
+    cdef int look(self) except -1:
+        """Enter the kernel without waiting: submit, and learn what completed."""
+        self.asked = self.turns
+        self.engine.poll()
+        return self.engine.reap()
+
+    cdef int rest(self, int64_t deadline) except -1:
+        """Nothing is ready: wait, in the one place where the thread sleeps, until there is something."""
+        cdef int64_t since
+        if self.spinner.window():
+            if self.engine.has_work():
+                self.look()
+            if self.ready.head is not NULL:
+                return 0
+            if self.spinner.spin(self.engine, self.inbox, deadline):
+                return self.look() if self.engine.has_work() else 0
+        if not self.inbox.fall_asleep():
+            return self.look() if self.engine.has_work() else 0
+        if self.idler is not None and self.idler.finds_work():
+            self.inbox.woke_up()
+            return self.look() if self.engine.has_work() else 0
+        self.asked = self.turns
+        trim_free_handles()
+        since = self.spinner.asleep()
+        if ur_load_int(&self.watching):
+            self.watch.falls_asleep()
+        try:
+            self.engine.sleep(deadline)
+        finally:
+            self.inbox.woke_up()
+            if ur_load_int(&self.watching):
+                self.watch.wakes()
+        self.spinner.awake(since, ur_load_flag(&self.inbox.filled))
+        return self.engine.reap()
+
+    cdef int run_batch(self) except -1:
+        cdef ReadyQueue ready = self.ready
+        cdef Py_ssize_t left = ready.count
+        cdef PyObject *node
+        if ur_load_int(&self.watching) | self._debug:
+            return self.run_batch_watched()
+        self.callbacks += left
+        while left > 0 and ready.head is not NULL:
+            left -= 1
+            node = ready_pop(ready)
+            try:
+                (<Runnable> node).run(self)
+            finally:
+                Py_DECREF(<object> node)
+        return 0
+
+    cdef int run_endings(self) except -1:
+        """What these ask for in their turn is the next turn's, which does not sleep before."""
+        cdef Py_ssize_t left = self.endings.count
+        cdef PyObject *node
+        while left > 0 and self.endings.head is not NULL:
+            left -= 1
+            node = ready_pop(self.endings)
+            try:
+                (<Runnable> node).run(self)
+            finally:
+                Py_DECREF(<object> node)
+        return 0
+
+    cdef int run_batch_watched(self) except -1:
+        """The same in debug mode, and while somebody looks."""
+        cdef ReadyQueue ready = self.ready
+        cdef Watch watch = self.watch if ur_load_int(&self.watching) else None
+        cdef Py_ssize_t ran = 0, left = ready.count
+        cdef int64_t since = 0
+        cdef PyObject *node
+        cdef PyObject *called = NULL
+        self.callbacks += left
+        if watch is not None:
+            watch.look_at(self.engine.ops)
+        while ran < left and ready.head is not NULL:
+            ran += 1
+            node = ready_pop(ready)
+            if watch is not None:
+                since = watch.begin(<Runnable> node, &called)
+            try:
+                if self._debug:
+                    self.run_debugged(<Runnable> node)
+                else:
+                    (<Runnable> node).run(self)
+            finally:
+                if watch is not None:
+                    watch.end(<Runnable> node, called, since)
+                Py_DECREF(<object> node)
+        if watch is not None:
+            watch.turn_ended(self.turns, ran)
+        return 0
+
+    cdef int run_debugged(self, Runnable node) except -1:
+        """Debug mode: name the callback that holds the loop up."""
+        cdef int64_t start = ur_now_ns()
+        cdef double took
+        cdef object culprit = node.culprit()
+        self._current_handle = culprit if isinstance(culprit, Handle) else None
+        try:
+            node.run(self)
+        finally:
+            self._current_handle = None
+        took = (ur_now_ns() - start) / 1e9
+        if took >= self.slow_callback_duration and culprit is not None:
+            # a transport calls its protocol without a handle between them
+            what = base_events._format_handle(culprit) if isinstance(culprit, Handle) else repr(culprit)
+            base_events.logger.warning("Executing %s took %.3f seconds", what, took)
+        if isinstance(culprit, Handle) and not (<Handle> culprit).repeats:
+            (<Handle> culprit).let_go()
+        return 0
+
+    cdef int check(self) except -1:
+        if ur_load_flag(&self.closed):
+            if type(self.engine) is Engine:
+                raise RuntimeError(f"{type(self).__name__}.__init__() was not called")
+            raise RuntimeError("Event loop is closed")
+        return 0
+
+    def _close_core(self):
+        """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel. Where a signal
+        interrupts that, the next call ends it."""
+        cdef bint taken = self.engine.take_hands()
+        try:
+            self.close_parts()
+        finally:
+            if taken:
+                self.engine.give_hands()
+
+    cdef int close_parts(self) except -1:
+        if self.engine.closed:
+            return 0
+        self.inbox.close()
+        self.inbox.take(self.ready)
+        self.ready.clear()
+        self.endings.clear()
+        self.timers.clear()
+        self.future_arguments = self.idler = None  # they hold the loop, which is to be free as soon as nobody else does
+        self.drain()
+        self.engine.close()
+        self.ready.clear()
+        self.endings.clear()
+        self.keep(False)
+        return 0
+
+    cdef int drain(self) except -1:
+        """Take back what is in the kernel, and wait until it says that it has let go of each."""
+        cdef Op op
+        if self.engine.forked:
+            for op in list(self.engine.ops):
+                self.engine.ops.completed(op, -1, 0, self.ready)  # the kernel's half is the parent's
+        else:
+            self.engine.attach_to_drain()
+        while self.engine.ops.count:
+            for op in self.engine.ops:
+                if op.state != OP_CANCELLING:
+                    self.engine.cancel(op)
+            self.engine.sleep(INT64_MAX)
+            self.engine.reap()
+            self.ready.clear()
+        return 0
+
+    cdef void keep(self, bint kept) noexcept:
+        """A loop that is closed, but not drained, has no finaliser any more: it holds itself, and all that the kernel may
+        still write to."""
+        if kept and not self._kept:
+            Py_INCREF(self)
+        elif self._kept and not kept:
+            Py_DECREF(self)
+        self._kept = kept
+
+    def stop(self):
+        """End run_forever once the callbacks of this turn have run."""
+        self._stopping = True
+
+    def is_running(self):
+        return ur_load_ulong(&self.runner) != 0
+
+    def is_closed(self):
+        return bool(ur_load_flag(&self.closed))
+
+    def get_debug(self):
+        return self._debug
+
+    def time(self):
+        """Seconds by the clock itself (CLOCK_MONOTONIC), read at each call."""
+        return <double> ur_now_ns() / 1e9
+
+    def _check_closed(self):
+        self.check()
+
+    def _check_running(self):
+        if ur_load_ulong(&self.runner):
+            raise RuntimeError("This event loop is already running")
+        if events._get_running_loop() is not None:
+            raise RuntimeError("Cannot run the event loop while another loop is running")
+
+    def _check_thread(self):
+        if ur_load_ulong(&self.runner) and not runs_here(self):
+            raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
+
+    @property
+    def _closed(self):
+        return bool(ur_load_flag(&self.closed))
+
+    @_closed.setter
+    def _closed(self, value):
+        if not value and self.engine.closed:
+            if type(self.engine) is Engine:
+                return  # BaseEventLoop.__init__ says so before there is an engine
+            raise RuntimeError("a closed event loop stays closed")
+        ur_store_flag(&self.closed, bool(value))
+        self.keep(bool(value) and not self.engine.closed)
+
+    @property
+    def _thread_id(self):
+        return ur_load_ulong(&self.runner) or None
+
+    @_thread_id.setter
+    def _thread_id(self, value):
+        ur_store_ulong(&self.runner, value or 0)
+
+    def _make_handle(self, callback, tuple args):
+        """A handle nobody queued yet, to be run any number of times."""
+        cdef Handle handle = make_handle(callback, args, None)
+        handle.repeats = True
+        handle.note(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None, None)
+        return handle
+
+    def _ready_handle(self, Handle handle):
+        """Queue it: for the loop's thread only. False where it is queued already."""
+        if handle.queued:
+            return False
+        ready_push(self.ready, handle)
+        return True
+
+    def _look(self, int flags):
+        """Somebody looks, or (0) nobody any more: what `watch` is told from the next turn on. From any thread, one at
+        a time (inspect/looking.py)."""
+        if self.watch is None:
+            self.watch = Watch()
+        if flags:
+            self.watch.set_flags(flags)
+        ur_store_int(&self.watching, flags)
+        if not flags:
+            self.watch.set_flags(0)
+        if flags and not self.closed:
+            if not UR_FREE_THREADED:
+                self.watch.look_at(self.engine.ops)  # at once: the loop may be stuck
+            ur_guard_lock(&self.inbox.guard)
+            self.inbox.wake()  # a sleep that nobody looked at when it began would not be seen
+            ur_guard_unlock(&self.inbox.guard)
+
+    def _counts(self):
+        """The raw figures behind statistics()."""
+        cdef Engine engine = self.engine
+        return {
+            "turns": self.turns, "callbacks": self.callbacks, "ready": self.ready.count,
+            "timers": len(self.timers), "waiting": len(self.inbox), "in_kernel": engine.ops.count,
+            "submitted": engine.submitted, "completed": engine.completed, "sleeps": engine.sleeps,
+            "wakes": engine.wakes, "system_calls": engine.system_calls(),
+            "buffers": engine.pool.count if engine.pool is not None else 0,
+            "buffers_out": engine.pool.out if engine.pool is not None else 0,
+        }

@@ -1,0 +1,124 @@
+# Spinner: whether to look a few microseconds longer before the thread sleeps. Waking a sleeping core costs 20 to
+# 50 us, so two threads that call each other in turn mostly wait for that. Owns the record of what spinning brought;
+# it must pay: a spin without a find costs more credit than a find earns, and without credit nothing spins, so an
+# idle loop sleeps. For calls from other threads always; for I/O only as long as `busy_poll` allows.
+#
+# Between looks it yields the core, to whoever is to answer. On a crowded machine the core goes to a stranger instead,
+# for all of its time slice, and who spins has used up the credit with the scheduler that lets a sleeper run as soon
+# as it is woken. So a yield that took long ends the spin, and nothing spins for a while, which becomes longer when the
+# machine is found as crowded after it.
+from libc.stdint cimport int64_t
+
+from uringloop._core.engine.engine cimport Engine
+from uringloop._core.kernel.abi cimport ur_cpu_relax, ur_now_ns
+from uringloop._core.loop.inbox cimport Inbox
+from uringloop._core.objects.guard cimport UR_FREE_THREADED, ur_load_flag, ur_load_int, ur_store_flag, ur_store_int
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
+cdef enum:
+    WAKE_WINDOW_NS = 80000    # the answer of a thread that has to be woken itself, and some Python
+    WAKING_NS = 50000         # of the time measured asleep, what the waking up may have taken
+    MOST_CREDIT = 8
+    GIL_WINDOW_NS = 20000     # for the end of the turn in which the other thread handed in
+    CROWDED_NS = 300000       # no thread that answers keeps the core for so long, and no slice is as short
+    FIRST_PAUSE_NS = 5000000  # a burst of a stranger's, as there is on any machine, is over by then
+    AGAIN_NS = 20000000       # so soon after a pause, it was not
+    LONGEST_PAUSE_NS = 6400000000
+
+
+# Whether a loop of this process has the GIL, as far as loops tell: a hint, written by the one that has it.
+cdef int _busy = 0
+
+
+cdef class Spinner:
+    def __init__(self, double busy_poll):
+        self.busy_poll_ns = <int64_t> (busy_poll * 1e9)
+        self.pause_ns = FIRST_PAUSE_NS
+
+    def __repr__(self):
+        return f"<Spinner {self.hits} of {self.spins} spins found something>"
+
+    cdef int64_t window(self) noexcept:
+        """How long to spin now; 0: sleep at once."""
+        cdef int64_t window = WAKE_WINDOW_NS if self.wake_credit > 0 else 0
+        if self.io_credit > 0 and self.busy_poll_ns > window:
+            window = self.busy_poll_ns
+        return window
+
+    cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1:
+        """Look until there is something, or the window or the deadline is over. True: there is something."""
+        cdef int64_t now = ur_now_ns(), looked = now
+        cdef int64_t end = min(now + self.window(), deadline_ns)
+        cdef bint io = False, woken = False, crowded = False
+        cdef int i
+        self.spins += 1
+        ur_store_int(&_busy, False)
+        ur_store_flag(&self.looks, True)
+        with nogil:
+            while True:
+                for i in range(16):
+                    woken = ur_load_flag(&inbox.filled)
+                    io = engine.peek()
+                    if io or woken:
+                        break
+                    ur_cpu_relax()
+                now = ur_now_ns()
+                crowded = now - looked > CROWDED_NS
+                if io or woken or crowded or now >= end:
+                    break
+                looked = now
+                sched_yield()  # with more threads than cores, to whoever is to answer
+            if woken and not crowded and not UR_FREE_THREADED:
+                # Who handed in is about to rest as well. Asking for the GIL now would mean to sleep for it.
+                end = now + GIL_WINDOW_NS
+                while ur_load_int(&_busy) and now < end:
+                    looked = now
+                    sched_yield()
+                    now = ur_now_ns()
+                    crowded = now - looked > CROWDED_NS
+        ur_store_flag(&self.looks, False)
+        if crowded:
+            self.pause(looked, now)
+        ur_store_int(&_busy, True)
+        self.hits += io or woken
+        self.was_woken = woken
+        if crowded:
+            return io or woken
+        # What came for one reason says nothing of the other.
+        if self.wake_credit > 0 and not io:
+            self.wake_credit = min(self.wake_credit + 1, MOST_CREDIT) if woken else self.wake_credit - 2
+        if self.io_credit > 0 and not woken:
+            self.io_credit = min(self.io_credit + 1, MOST_CREDIT) if io else self.io_credit - 2
+        return io or woken
+
+    cdef void pause(self, int64_t since, int64_t now) noexcept:
+        """The machine is crowded, a yield took from `since` to `now`: no spins for a while."""
+        if self.paused_at and since - self.paused_at - self.pause_ns < <int64_t> AGAIN_NS:
+            self.pause_ns = min(4 * self.pause_ns, <int64_t> LONGEST_PAUSE_NS)
+        else:
+            self.pause_ns = FIRST_PAUSE_NS
+        self.paused_at = now
+        self.wake_credit = self.io_credit = 0
+
+    cdef int64_t asleep(self) noexcept:
+        """The thread is about to sleep: the time, if anybody wants to know how long."""
+        ur_store_int(&_busy, False)
+        return ur_now_ns() if self.busy_poll_ns or self.was_woken else 0
+
+    cdef void awake(self, int64_t since, bint woken) noexcept:
+        """It woke up: would a spin have found what ended the sleep?"""
+        cdef int64_t now, took
+        ur_store_int(&_busy, True)
+        self.was_woken = woken
+        if not since:
+            return
+        now = ur_now_ns()
+        if self.paused_at and now - self.paused_at < self.pause_ns:
+            return
+        took = now - since - WAKING_NS
+        if woken:
+            self.wake_credit = min(max(self.wake_credit, 0) + 1, MOST_CREDIT) if took < <int64_t> WAKE_WINDOW_NS else 0
+        elif self.busy_poll_ns:
+            self.io_credit = min(max(self.io_credit, 0) + 1, MOST_CREDIT) if took < self.busy_poll_ns else 0

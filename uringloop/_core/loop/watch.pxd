@@ -1,0 +1,62 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint8_t
+
+from uringloop._core.engine.op cimport Op, OpList, OpWatch
+from uringloop._core.engine.ready cimport Runnable
+from uringloop._core.objects.guard cimport ur_guard
+
+
+cdef enum:
+    MOST_SLOW = 10
+    MOST_SAMPLES = 4096
+
+
+cdef struct Record:
+    uint8_t kind             # RecordKind
+    int64_t start_ns
+    int64_t took_ns
+    int64_t number           # of the turn; the operation's descriptor
+    int64_t ran              # callbacks, in the turn
+    PyObject *name           # str, one reference each
+    PyObject *detail         # str, or NULL
+
+
+cdef class Watch(OpWatch):
+    # Written by the loop's thread, unless said otherwise. Other threads read it under the guard, single words without.
+    cdef ur_guard guard
+    cdef int flags                   # what anybody wants to know; any thread's, as are the next two
+    cdef list slow_hooks             # (nanoseconds, callable)
+    cdef int64_t hook_floor_ns       # the shortest of these
+    cdef long begun                  # callbacks
+    cdef int64_t begun_ns            # when the callback that runs began, 0: none runs
+    cdef PyObject *called            # what it calls, owned; NULL for what is none of the user's
+    cdef PyObject *kind              # the type of its Runnable, borrowed: types live as long as their module
+    cdef int64_t asleep_ns           # since when the thread sleeps, 0: it does not
+    cdef int64_t slept_ns            # in all sleeps that are over
+    cdef int64_t mark_ns             # where the turn that runs began: the end of the last one, or of the sleep
+    cdef Record slowest[MOST_SLOW]   # in no order
+    cdef int slow_count
+    cdef int64_t slow_floor_ns       # what takes no longer is not among them
+    cdef int64_t expiry_ns           # when the oldest of them is too old
+    cdef float *samples              # seconds that callbacks took, evenly picked since somebody last asked
+    cdef int sample_count
+    cdef long sample_stride          # one of so many is picked
+    cdef long sample_skip            # so many are passed over first
+    cdef Record *records             # the trace, a ring; NULL while nobody traces
+    cdef long record_room
+    cdef long recorded               # since the trace began: tells the place of the next one
+    cdef dict in_kernel              # {address of op: (since or 0, kind, descriptor)}
+
+    cdef int64_t begin(self, Runnable node, PyObject **called) noexcept
+    cdef void end(self, Runnable node, PyObject *called, int64_t since) noexcept
+    cdef void turn_ended(self, long turn, long ran) noexcept
+    cdef void falls_asleep(self) noexcept
+    cdef void wakes(self) noexcept
+    cdef int look_at(self, OpList ops) except -1
+    cdef void _slow(self, Runnable node, PyObject *called, int64_t since, int64_t took) noexcept
+    cdef void _keep_slow(self, object name, object detail, int64_t since, int64_t took) noexcept
+    cdef void _set_floor(self) noexcept
+    cdef void _forget_old(self, int64_t now) noexcept
+    cdef void _sample(self, int64_t took) noexcept
+    cdef void _record(self, uint8_t kind, int64_t start, int64_t took, int64_t number, int64_t ran, object name,
+                      object detail) noexcept

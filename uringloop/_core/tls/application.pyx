@@ -1,0 +1,133 @@
+# Application: the plain side of a TLS connection. Owns the application's protocol and what it has been told so far;
+# hands it plain text in the form it takes, for as long as it wants any. Knows nothing of the transport below.
+from asyncio import protocols
+from asyncio.log import logger
+
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+
+from uringloop._core.engine.engine cimport SCRATCH_SIZE
+from uringloop._core.loop.loop cimport Loop, may_fill
+from uringloop._core.streams.feed cimport can_feed, feed_bytes
+from uringloop._core.tls.records cimport Records
+from uringloop._core.transport.sink cimport Sink
+
+cdef extern from "Python.h":
+    object PyObject_VectorcallMethod(object name, PyObject **args, size_t nargsf, PyObject *kwnames)
+    size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+
+cdef object _BufferedProtocol = protocols.BufferedProtocol
+
+
+cdef inline object call(object protocol, str name, object arg):
+    cdef PyObject *stack[3]
+    stack[1] = <PyObject *> protocol
+    stack[2] = <PyObject *> arg
+    return PyObject_VectorcallMethod(name, &stack[1], 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+
+
+cdef class Application:
+    def __cinit__(self, Loop loop, protocol, bint call_connection_made):
+        self.loop = loop
+        self.stage = STAGE_NEW if call_connection_made else STAGE_MADE
+        self.set_protocol(protocol)
+
+    cdef int set_protocol(self, object protocol) except -1:
+        self.protocol = protocol
+        self.buffered = isinstance(protocol, _BufferedProtocol)
+        self.feeds = can_feed(protocol)
+        self.sink = <Sink> protocol if isinstance(protocol, Sink) else None
+        return 0
+
+    cdef bint wants_data(self) noexcept:
+        return not self.paused and not self.closed
+
+    cdef int deliver(self, Records records) except -1:
+        """Hand over all there is; it may pause, close or be replaced after every piece. What it raises is raised."""
+        cdef bytes data
+        while self.wants_data() and not records.dry and not records.ended:
+            if self.buffered:
+                if not may_fill(self.loop, &self.called_turn, &self.called):
+                    self.sated = True
+                    break
+                self._fill_buffers(records)
+            elif self.sink is not None:
+                self._pass_on(records)
+            else:
+                data = records.read_all()
+                if PyBytes_GET_SIZE(data) == 0:
+                    pass
+                elif self.feeds:
+                    feed_bytes(self.protocol, data)
+                else:
+                    call(self.protocol, "data_received", data)
+        return 0
+
+    cdef int _pass_on(self, Records records) except -1:
+        """One record, to somebody who copies it."""
+        cdef char *scratch = self.loop.engine.scratch()
+        cdef Py_ssize_t count = records.read_into(scratch, SCRATCH_SIZE)
+        return self.sink.bytes_arrived(scratch, count) if count else 0
+
+    cdef int _fill_buffers(self, Records records) except -1:
+        """Decrypt straight into a buffer the protocol offers, until that is full or nothing is left."""
+        cdef Py_buffer view
+        cdef Py_ssize_t got = 0, count = 1
+        buffer = call(self.protocol, "get_buffer", records.waiting())
+        if not self.wants_data():
+            return 0
+        PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+        try:
+            if view.len == 0:
+                raise RuntimeError("get_buffer() returned an empty buffer")
+            while got < view.len and count > 0:
+                try:
+                    count = records.read_into(<char *> view.buf + got, view.len - got)
+                except Exception as error:
+                    if got == 0:
+                        raise
+                    records.failure = error  # what came before it is good
+                    break
+                got += count
+        finally:
+            PyBuffer_Release(&view)
+            del buffer
+        if got:
+            call(self.protocol, "buffer_updated", got)
+        return 0
+
+    cdef int eof(self) except -1:
+        """There will be no more. What it raises is raised."""
+        if self.stage == STAGE_MADE:
+            self.stage = STAGE_EOF
+            if self.protocol.eof_received():
+                logger.warning("returning true from eof_received() has no effect when using ssl")
+        return 0
+
+    cdef int lost(self, object error, bint tell) except -1:
+        """The connection is over: connection_lost follows in the next turn where there was a connection."""
+        self.closed = True
+        if tell and (self.stage == STAGE_MADE or self.stage == STAGE_EOF):
+            self.stage = STAGE_LOST
+            (<object> self.loop).call_soon(self.protocol.connection_lost, error)
+        self.protocol = self.transport = self.sink = None
+        self.buffered = self.feeds = False
+        return 0
+
+    cdef int tell_flow(self, object connection, bint pause) except -1:
+        """pause_writing() or resume_writing(), where it was not told last."""
+        cdef str name = "pause_writing" if pause else "resume_writing"
+        if self.writing_paused == pause or self.protocol is None:
+            return 0
+        self.writing_paused = pause
+        try:
+            getattr(self.protocol, name)()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            (<object> self.loop).call_exception_handler({
+                "message": f"protocol.{name}() failed", "exception": error,
+                "transport": self.transport, "protocol": connection,
+            })
+        return 0

@@ -1,0 +1,69 @@
+from uringloop._core.loop.loop cimport Loop
+from uringloop._core.tls.application cimport Application
+from uringloop._core.tls.backlog cimport Backlog
+from uringloop._core.tls.records cimport Records
+from uringloop._core.transport.sink cimport Sink
+from uringloop._core.transport.stream cimport StreamTransport
+
+
+cdef enum TlsState:
+    TLS_NEW         # the transport below is not connected yet
+    TLS_HANDSHAKE
+    TLS_OPEN        # application data, both ways
+    TLS_FLUSHING    # closing: what was written before leaves first
+    TLS_SHUTDOWN    # ... then our close_notify; the peer's is waited for
+    TLS_OVER        # failed, aborted, or lost
+
+
+cdef class TlsConnection(Sink):
+    # The loop's thread only.
+    cdef Loop loop
+    cdef readonly Records records
+    cdef readonly Application application
+    cdef readonly object raw          # the transport below; None before connection_made
+    cdef StreamTransport stream       # the same, where it is one of ours over a socket; else None
+    cdef object cvars                 # the contextvars.Context the transport below calls us in
+    cdef readonly dict extra          # of get_extra_info
+    cdef object waiter                # the future of whoever waits for the handshake; None once told
+    cdef object handshake_timeout     # seconds
+    cdef object shutdown_timeout
+    cdef object handshake_timer
+    cdef object shutdown_timer
+    cdef double started               # debug mode: when the handshake began
+    cdef TlsState state
+    cdef bint encrypting
+    cdef bint done_with               # closed by an application that knew it was closed
+    cdef bint raw_ended               # the transport below has said EOF
+    cdef bint raw_paused              # it has told us to pause writing
+    cdef bint raw_reading_paused      # we have told it to pause reading
+    cdef Backlog backlog
+    cdef readonly tuple marks         # (low, high) of writing, as they were given
+    cdef readonly tuple read_marks
+    cdef Py_ssize_t high, low         # ... in bytes
+    cdef Py_ssize_t read_high, read_low
+    cdef long lost                    # counts writes after the end, and the loss itself
+
+    cdef int advance(self) except -1
+    cdef int forget(self) except -1
+    cdef int hand_shake(self) except -1
+    cdef int handshake_failed(self, object error) except -1
+    cdef int handshake_done(self) except -1
+    cdef int wake_waiter(self, object error) except -1
+    cdef int read(self) except -1
+    cdef int deliver(self) except -1
+    cdef int tell_eof(self) except -1
+    cdef int pause_reading(self) except -1
+    cdef int control_raw_reading(self) except -1
+    cdef int write(self, bytes data) except -1
+    cdef int encrypt(self, bint everything) except -1
+    cdef int push_out(self, Py_ssize_t written) except -1
+    cdef int flush(self) except -1
+    cdef Py_ssize_t unsent(self) except -1
+    cdef int control_writing(self) except -1
+    cdef int close(self) except -1
+    cdef int finish_flushing(self) except -1
+    cdef int shut_down(self) except -1
+    cdef int watch_shutdown(self) except -1
+    cdef int abort(self, object error) except -1
+    cdef int fatal(self, object error, str message) except -1
+    cdef int cut(self, object error) except -1

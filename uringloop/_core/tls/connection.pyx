@@ -1,0 +1,513 @@
+# TlsConnection: TLS between a transport below, whose protocol it is, and an application. Owns the state of the
+# connection and the timers of handshake and shutdown. What asyncio's SSLProtocol does, without a Python frame on the way
+# of the data: ciphertext comes from a compiled transport through `bytes_arrived`, plain text goes on through an
+# Application. Below may also be any other transport, TLS for one.
+#
+# What is written in one turn is encrypted when the turn ends, as one, and so leaves in one send; what is written while
+# data is being delivered, right after that; and at once where it is much.
+import contextvars
+from asyncio import constants, exceptions, protocols, sslproto
+from asyncio.log import logger
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+
+from uringloop._core.engine.engine cimport SCRATCH_SIZE
+from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.loop.loop cimport Loop, sends_at_once
+from uringloop._core.tls.application cimport STAGE_MADE, STAGE_NEW, Application
+from uringloop._core.tls.backlog cimport Backlog
+from uringloop._core.tls.records cimport Records
+from uringloop._core.transport.sink cimport Sink
+from uringloop._core.transport.stream cimport StreamTransport
+from uringloop._core.transport.transport cimport bytes_reaching, bytes_within, water_marks
+
+cdef extern from *:
+    int context_enter "PyContext_Enter"(PyObject *) except -1
+    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
+
+cdef enum:
+    ENCRYPT_FROM = 65536  # so much is not left to the end of the turn
+
+cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
+cdef object ssl = sslproto.ssl
+cdef object _SSLError = ssl.SSLError if ssl is not None else ()
+cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
+cdef object _CertificateError = ssl.CertificateError if ssl is not None else ()
+cdef tuple _STATES = ("new", "handshake", "open", "flushing", "shutdown", "over")
+
+
+cdef class TlsConnection(Sink):
+    def __cinit__(self, Loop loop, protocol, context, waiter, bint server_side, server_hostname,
+                  bint call_connection_made, handshake_timeout, shutdown_timeout):
+        self.handshake_timeout, self.shutdown_timeout = handshake_timeout, shutdown_timeout
+        self.loop, self.waiter, self.extra = loop, waiter, {"sslcontext": context}
+        self.records = Records(context, server_side, None if server_side else server_hostname or None)
+        self.application = Application(loop, protocol, call_connection_made)
+        self.backlog = Backlog()
+        self.set_write_limits()
+        self.set_read_limits()
+
+    # A protocol to whoever asks, although a compiled class cannot inherit from it.
+    @property
+    def __class__(self):
+        return protocols.Protocol
+
+    def __repr__(self):
+        return f"<TlsConnection {_STATES[<int> self.state]} queued={self.backlog.size} on {self.raw!r}>"
+
+    # What asyncio calls its own by, and programs look at
+
+    @property
+    def _transport(self):
+        return None if self.state == TLS_OVER else self.raw
+
+    @property
+    def _app_transport(self):
+        return self.application.transport
+
+    @property
+    def _app_protocol(self):
+        return self.application.protocol
+
+    @property
+    def _app_reading_paused(self):
+        return self.application.paused
+
+    @property
+    def _sslobj(self):
+        return self.records.tls
+
+    @property
+    def _sslcontext(self):
+        return self.extra.get("sslcontext")
+
+    @property
+    def _extra(self):
+        return self.extra
+
+    def get_extra_info(self, name, default=None):
+        if name in self.extra:
+            return self.extra[name]
+        return default if self.raw is None else self.raw.get_extra_info(name, default)
+
+    # From the transport below
+
+    def connection_made(self, transport):
+        self.raw = transport
+        if isinstance(transport, StreamTransport):
+            self.stream = transport
+            self.cvars = self.stream.cvars
+        else:
+            self.cvars = getattr(transport, "_cvars", None) or contextvars.copy_context()
+        if self.state != TLS_NEW:  # closed before it began
+            self.cut(None)
+            return
+        self.raw_paused = self.raw_paused or bool(getattr(transport, "_protocol_paused", False))
+        self.state = TLS_HANDSHAKE
+        call_later = (<object> self.loop).call_later
+        if self.loop._debug:
+            logger.debug("%r starts SSL handshake", self)
+            self.started = (<object> self.loop).time()
+        self.handshake_timer = call_later(self.handshake_timeout, self._handshake_late)
+        self.hand_shake()
+
+    def data_received(self, data):
+        """From a transport that is not compiled."""
+        cdef bytes copied = bytes(data)
+        self.bytes_arrived(PyBytes_AS_STRING(copied), PyBytes_GET_SIZE(copied))
+
+    cdef int bytes_arrived(self, const char *data, Py_ssize_t length) except -1:
+        if self.state == TLS_OVER:
+            return 0
+        self.records.feed(data, length)
+        return self.advance()
+
+    def take_over(self, data):
+        """Ciphertext that had been read by somebody else, before the connection begins."""
+        cdef bytes copied = bytes(data)
+        self.records.feed(PyBytes_AS_STRING(copied), PyBytes_GET_SIZE(copied))
+
+    cdef int advance(self) except -1:
+        """More has arrived."""
+        if self.state == TLS_OPEN:
+            return self.read()
+        if self.state == TLS_HANDSHAKE:
+            return self.hand_shake()
+        if self.state == TLS_FLUSHING:
+            return self.finish_flushing()
+        if self.state == TLS_SHUTDOWN:
+            return self.shut_down()
+        return 0
+
+    def eof_received(self):
+        """Returns whether the transport below stays open: while there is something left for a paused reader."""
+        self.raw_ended = True
+        if self.loop._debug:
+            logger.debug("%r received EOF", self)
+        if self.state == TLS_HANDSHAKE:
+            self.handshake_failed(ConnectionResetError())
+        elif self.state == TLS_OPEN:
+            self.read()
+            return self.state == TLS_OPEN
+        elif self.state == TLS_FLUSHING or self.state == TLS_SHUTDOWN:
+            self.encrypt(True)
+            self.state = TLS_SHUTDOWN
+            self.shut_down()
+        return False
+
+    def pause_writing(self):
+        self.raw_paused = True
+
+    def resume_writing(self):
+        self.raw_paused = False
+        if self.state == TLS_OPEN:
+            self.flush()
+
+    def connection_lost(self, error):
+        tell = self.state != TLS_HANDSHAKE
+        self.state = TLS_OVER
+        self.lost += 1
+        self.backlog.clear()
+        self.application.lost(error, tell)
+        self.wake_waiter(error)
+        for timer in (self.handshake_timer, self.shutdown_timer):
+            if timer is not None:
+                timer.cancel()
+        self.handshake_timer = self.shutdown_timer = None
+        self.stream = None
+        if self.done_with:
+            self.forget()
+
+    cdef int forget(self) except -1:
+        """Closed twice: no more questions, as asyncio has it. Who keeps the transport does not keep the SSLContext."""
+        self.done_with = True
+        if self.state == TLS_OVER and self.application.protocol is None:
+            self.extra.clear()
+            self.records.close()
+        return 0
+
+    # The handshake
+
+    cdef int hand_shake(self) except -1:
+        try:
+            self.records.tls.do_handshake()
+        except _NOT_NOW:
+            return self.push_out(0)
+        except _SSLError as error:
+            return self.handshake_failed(error)
+        return self.handshake_done()
+
+    def _handshake_late(self):
+        if self.state == TLS_HANDSHAKE:
+            self.fatal(ConnectionAbortedError(
+                f"SSL handshake is taking longer than {self.handshake_timeout} seconds: "
+                f"aborting the connection"), "Fatal error on transport")
+
+    cdef int handshake_failed(self, object error) except -1:
+        self.stop_handshake_timer()
+        self.state = TLS_OVER
+        what = " on verifying the certificate" if isinstance(error, _CertificateError) else ""
+        self.fatal(error, f"SSL handshake failed{what}")
+        return self.wake_waiter(error)
+
+    cdef int handshake_done(self) except -1:
+        tls = self.records.tls
+        try:
+            peercert = tls.getpeercert()
+        except Exception as error:
+            return self.handshake_failed(error)
+        self.stop_handshake_timer()
+        self.state = TLS_OPEN
+        if self.loop._debug:
+            took = (<object> self.loop).time() - self.started
+            logger.debug("%r: SSL handshake took %.1f ms", self, took * 1e3)
+        self.extra.update(peercert=peercert, cipher=tls.cipher(), compression=tls.compression(), ssl_object=tls)
+        try:
+            if self.application.stage == STAGE_NEW:
+                self.application.stage = STAGE_MADE
+                self.application.protocol.connection_made(self.application.transport)
+        except (SystemExit, KeyboardInterrupt):
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # with what came by now, when it runs again
+            self.wake_waiter(None)
+            raise
+        self.wake_waiter(None)
+        # What came with the end of the handshake; and what the other end is waiting for.
+        return self.read() if self.state == TLS_OPEN else 0
+
+    def stop_handshake_timer(self):
+        if self.handshake_timer is not None:
+            self.handshake_timer.cancel()
+            self.handshake_timer = None
+
+    cdef int wake_waiter(self, object error) except -1:
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+        return 0
+
+    # Reading
+
+    cdef int read(self) except -1:
+        """Deliver what there is, and then what was written meanwhile."""
+        try:
+            self.deliver()
+            if self.state == TLS_OPEN:
+                self.encrypt(False)
+                self.control_writing()
+                self.control_raw_reading()
+        except (SystemExit, KeyboardInterrupt):
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # with the rest, when the loop runs again
+            raise
+        except BaseException as error:
+            return self.fatal(error, "Fatal error on SSL protocol")
+        return 0
+
+    cdef int deliver(self) except -1:
+        cdef Application application = self.application
+        if application.sated:
+            return 0
+        application.deliver(self.records)
+        if application.sated:
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)
+        elif self.state == TLS_OPEN and application.wants_data() and (self.raw_ended or self.records.ended):
+            self.tell_eof()
+            if self.state == TLS_OPEN:
+                self.close()
+        return 0
+
+    cdef int tell_eof(self) except -1:
+        try:
+            self.application.eof()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, "Error calling eof_received()")
+        return 0
+
+    def _go_on(self):
+        """Reading was resumed, interrupted, or enough for one turn."""
+        self.application.sated = False
+        if self.state == TLS_OPEN:
+            self.read()
+
+    cdef int pause_reading(self) except -1:
+        self.application.paused = True
+        return 0
+
+    def resume_reading(self):
+        if self.application.paused:
+            self.application.paused = False
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)
+
+    cdef int control_raw_reading(self) except -1:
+        """While the application is paused, ciphertext is taken up to a limit."""
+        cdef Py_ssize_t size
+        if not self.application.paused and not self.application.sated and not self.raw_reading_paused:
+            return 0
+        size = self.records.waiting()
+        if size >= self.read_high and not self.raw_reading_paused:
+            self.raw_reading_paused = True
+            self.raw.pause_reading()
+        elif size <= self.read_low and self.raw_reading_paused:
+            self.raw_reading_paused = False
+            self.raw.resume_reading()
+        return 0
+
+    def set_read_limits(self, high=None, low=None):
+        self.read_marks = water_marks(high, low, constants.FLOW_CONTROL_HIGH_WATER_SSL_READ * 1024)
+        self.read_low, self.read_high = bytes_within(self.read_marks[0]), bytes_reaching(self.read_marks[1])
+        if self.state == TLS_OPEN:
+            self.control_raw_reading()
+
+    # Writing
+
+    cdef int write(self, bytes data) except -1:
+        """Queue it; it leaves at the latest when this turn ends."""
+        if self.state != TLS_OPEN and self.state != TLS_HANDSHAKE:
+            if self.lost >= LOG_THRESHOLD:
+                logger.warning("SSL connection is closed")
+            self.lost += 1
+            return 0
+        self.backlog.append(data)
+        if self.state != TLS_OPEN:
+            return 0
+        if self.backlog.size >= ENCRYPT_FROM or self.backlog.size >= self.high or sends_at_once(
+            self.loop, self.backlog.size > PyBytes_GET_SIZE(data)
+        ):
+            self.flush()
+        elif not self.queued:
+            ready_push(self.loop.endings, self)
+        return 0
+
+    cdef int run(self, object loop) except -1:
+        """The turn ends. What was written while data was delivered has left."""
+        if self.state != TLS_OPEN or self.backlog.size == 0:
+            return 0
+        context_enter(<PyObject *> self.cvars)
+        try:
+            self.flush()
+        finally:
+            context_exit(<PyObject *> self.cvars)
+        return 0
+
+    cdef bint forking(self) noexcept:
+        """Records are numbered: the peer refuses one that two processes have made."""
+        cdef Py_ssize_t size = self.backlog.size
+        if self.state == TLS_OPEN:
+            try:
+                self.encrypt(False)
+            except Exception as error:
+                self.fatal(error, "Fatal error on SSL protocol")
+        return self.backlog.size < size
+
+    cdef int flush(self) except -1:
+        """Encrypt what the transport below is ready to take; see that the writer is paused, or goes on."""
+        try:
+            self.encrypt(False)
+            self.control_writing()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            return self.fatal(error, "Fatal error on SSL protocol")
+        return 0
+
+    cdef int encrypt(self, bint everything) except -1:
+        """`everything`: whether or not the transport below is ready to take it."""
+        cdef Py_ssize_t count = 0, size = 0
+        cdef const char *start
+        if self.encrypting:
+            return 0  # called back from within ssl, which reads from the backlog
+        while self.backlog.size and (everything or not self.raw_paused):
+            start = self.backlog.first(&size)
+            self.encrypting = True
+            try:
+                count = self.records.write(start, size)
+            finally:
+                self.encrypting = False
+            self.backlog.taken(count)
+            self.push_out(count)
+            if count == 0:
+                return 0  # until the peer has said more
+        return self.push_out(0) if count == 0 and (everything or not self.raw_paused) else 0
+
+    cdef int push_out(self, Py_ssize_t written) except -1:
+        """Hand what is encrypted to the transport below; if nothing was written there need not be any."""
+        cdef bytes data
+        if self.raw is None or written == 0 and self.records.unsent() == 0:
+            return 0
+        data = self.records.take()
+        if self.stream is not None:
+            return self.stream.write_bytes(data)
+        self.raw.write(data)
+        return 0
+
+    cdef Py_ssize_t unsent(self) except -1:
+        return self.backlog.size + self.records.unsent()
+
+    def set_write_limits(self, high=None, low=None):
+        self.marks = water_marks(high, low, constants.FLOW_CONTROL_HIGH_WATER_SSL_WRITE * 1024)
+        self.low, self.high = bytes_within(self.marks[0]), bytes_reaching(self.marks[1])
+        if self.state == TLS_OPEN:
+            self.control_writing()
+
+    cdef int control_writing(self) except -1:
+        cdef Py_ssize_t size = self.backlog.size
+        if size == 0 and not self.application.writing_paused:
+            return 0
+        size = self.unsent()
+        if size >= self.high and size > self.low:
+            return self.application.tell_flow(self, True)
+        if size <= self.low:
+            return self.application.tell_flow(self, False)
+        return 0
+
+    # The end
+
+    cdef int close(self) except -1:
+        """Send what is queued and our close_notify, wait for the peer's, then close the transport below."""
+        if self.state in (TLS_FLUSHING, TLS_SHUTDOWN, TLS_OVER):
+            return 0
+        self.application.closed = True
+        if self.state == TLS_NEW:
+            self.state = TLS_OVER
+            return 0
+        if self.state == TLS_HANDSHAKE:
+            return self.abort(None)
+        self.state = TLS_FLUSHING
+        self.watch_shutdown()
+        if self.raw_reading_paused:
+            self.raw_reading_paused = False
+            self.raw.resume_reading()  # the peer's close_notify is behind what nobody wants
+        return self.finish_flushing()
+
+    cdef int finish_flushing(self) except -1:
+        try:
+            self.records.discard(self.loop.engine.scratch(), SCRATCH_SIZE)
+            self.encrypt(True)
+        except Exception as error:
+            return self.fatal(error, "Fatal error on SSL protocol")
+        if self.backlog.size == 0:
+            self.state = TLS_SHUTDOWN
+            self.shut_down()
+        return 0
+
+    cdef int shut_down(self) except -1:
+        try:
+            if not self.raw_ended:
+                self.records.discard(self.loop.engine.scratch(), SCRATCH_SIZE)
+                self.records.tls.unwrap()
+        except _NOT_NOW:
+            return self.push_out(0)
+        except _SSLError as error:
+            return self.fatal(error, "Fatal error on transport")
+        self.push_out(0)
+        try:
+            self.tell_eof()
+        finally:
+            # The transport below sends what it has first, which a peer that does not read can delay for ever.
+            self.watch_shutdown()
+            (<object> self.loop).call_soon(self.raw.close)
+        return 0
+
+    cdef int watch_shutdown(self) except -1:
+        if self.shutdown_timer is None:
+            self.shutdown_timer = (<object> self.loop).call_later(self.shutdown_timeout, self._shutdown_late)
+        return 0
+
+    def _shutdown_late(self):
+        if self.state == TLS_FLUSHING or self.state == TLS_SHUTDOWN:
+            self.cut(exceptions.TimeoutError("SSL shutdown timed out"))
+
+    cdef int abort(self, object error) except -1:
+        if error is None and self.state == TLS_OPEN:
+            self.flush()  # what was written in this turn: asyncio's own loop has sent it by now
+        self.application.closed = True
+        self.state = TLS_OVER
+        return self.cut(error)
+
+    cdef int cut(self, object error) except -1:
+        """End the connection below at once."""
+        if self.stream is not None:
+            return self.stream.force_close(error)
+        if self.raw is not None:
+            force = getattr(self.raw, "_force_close", None)
+            if force is None:
+                self.raw.abort()
+            else:
+                force(error)
+        return 0
+
+    cdef int fatal(self, object error, str message) except -1:
+        self.cut(error)
+        if isinstance(error, OSError):
+            if self.loop._debug:
+                logger.debug("%r: %s", self, message, exc_info=error)
+        elif not isinstance(error, exceptions.CancelledError):
+            (<object> self.loop).call_exception_handler(
+                {"message": message, "exception": error, "transport": self.raw, "protocol": self}
+            )
+        return 0

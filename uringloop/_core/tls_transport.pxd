@@ -1,7 +1,0 @@
-from uringloop._core.tls cimport TlsConnection
-
-
-cdef class TlsTransport:
-    # The loop's thread only.
-    cdef TlsConnection connection
-    cdef object __weakref__

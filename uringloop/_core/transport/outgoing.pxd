@@ -1,0 +1,30 @@
+from libc.stdint cimport int64_t
+
+from uringloop._core.kernel.libc cimport iovec, sockaddr_storage, socklen_t
+from uringloop._core.transport.receive_room cimport NAME, mmsghdr
+
+cdef enum:
+    MOST = 64             # datagrams that wait for each other, and that the kernel cuts one message into
+    CONTROL = 24          # CMSG_SPACE(sizeof(uint16_t))
+
+
+cdef class Outgoing:
+    # One transport's. The loop's thread only, and no Python code while it sends.
+    cdef int count
+    cdef int64_t since_ns                # when the first was added
+    cdef list data                       # what the pieces point to
+    cdef Py_ssize_t joined_below         # datagrams of this size and larger are refused when they are joined
+    cdef int by_itself                   # those before it were refused just now
+    cdef iovec pieces[MOST]
+    cdef char names[MOST][NAME]
+    cdef socklen_t lengths[MOST]
+    cdef mmsghdr messages[MOST]
+    cdef char controls[MOST][CONTROL]
+
+    cdef int add(self, bytes data, sockaddr_storage *raw, socklen_t length) except -1
+    cdef int send(self, int fd, int *failures, int *failed) noexcept
+    cdef list take(self, list fresh)
+    cdef Py_ssize_t size(self) noexcept
+    cdef int _compose(self, int fd, int first) noexcept
+    cdef int _run_from(self, int first) noexcept
+    cdef void _refused(self, int first, int error) noexcept

@@ -1,0 +1,149 @@
+# Outgoing: the answers a datagram transport gathers, and the one system call that sends them. A run of datagrams of one
+# size for one address is one message, which the kernel cuts up at the end of its way (UDP_SEGMENT): most of a
+# datagram's cost is that way. Owns the datagrams until they are taken.
+#
+# Where the kernel refuses a message of several (their size is above what fits the network's packets, checksums are off,
+# a tunnel is behind), they are sent one by one, and those of that size from then on. What is no UDP socket has no such
+# option, and one whose program cuts its messages itself is left to it: each is asked.
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.string cimport memcmp, memcpy
+
+from uringloop._core.kernel.abi cimport ur_now_ns
+from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EINVAL, EMSGSIZE, MSG_DONTWAIT, MSG_NOSIGNAL, errno
+from uringloop._core.kernel.probe cimport cuts_datagrams
+
+cdef extern from "<sys/socket.h>" nogil:
+    int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags)
+
+cdef extern from * nogil:
+    """
+    #include <netinet/in.h>
+    #include <netinet/udp.h>
+    #include <sys/socket.h>
+    #ifndef UDP_SEGMENT
+    #define UDP_SEGMENT 103
+    #endif
+    static inline size_t ur_segment_control(char *control, uint16_t size) {
+        struct cmsghdr *head = (struct cmsghdr *)control;
+        head->cmsg_level = IPPROTO_UDP;
+        head->cmsg_type = UDP_SEGMENT;
+        head->cmsg_len = CMSG_LEN(sizeof(size));
+        memcpy(CMSG_DATA(head), &size, sizeof(size));
+        return CMSG_SPACE(sizeof(size));
+    }
+    static inline int ur_can_be_cut(int fd) {
+        int own = 0, failed = errno;
+        socklen_t length = sizeof(own);
+        int can = getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &own, &length) == 0 && own == 0;
+        errno = failed;
+        return can;
+    }
+    """
+    size_t ur_segment_control(char *control, int size)
+    bint ur_can_be_cut(int fd)
+
+cdef enum:
+    LARGEST_MESSAGE = 65000  # of all its datagrams: an IP packet carries no more
+
+
+cdef class Outgoing:
+    def __cinit__(self):
+        self.data = []
+        self.joined_below = LARGEST_MESSAGE if cuts_datagrams() else 0
+
+    cdef int add(self, bytes data, sockaddr_storage *raw, socklen_t length) except -1:
+        """The caller sends when there are MOST."""
+        cdef int i = self.count
+        if i == 0:
+            self.since_ns = ur_now_ns()
+        self.data.append(data)
+        memcpy(self.names[i], raw, length)
+        self.lengths[i] = length
+        self.pieces[i].iov_base = PyBytes_AS_STRING(data)
+        self.pieces[i].iov_len = PyBytes_GET_SIZE(data)
+        self.count = i + 1
+        return 0
+
+    cdef int send(self, int fd, int *failures, int *failed) noexcept:
+        """Unconnected sockets only: sendmmsg forgets an error it meets behind a message it has sent, and only a connected
+        socket has errors that do not come again when that one is retried.
+
+        How many are gone, the errors' among them; for those behind there is no room. `failures` holds MOST errors."""
+        cdef int first = 0, sent, i
+        self.by_itself = 0
+        while first < self.count:
+            sent = sendmmsg(fd, self.messages, self._compose(fd, first), MSG_DONTWAIT | MSG_NOSIGNAL)
+            if sent > 0:
+                for i in range(sent):
+                    first += <int> self.messages[i].msg_hdr.msg_iovlen
+            elif errno == EAGAIN:
+                break
+            elif errno == EINTR:
+                continue
+            elif self.messages[0].msg_hdr.msg_iovlen > 1:
+                self._refused(first, errno)
+            else:
+                failures[failed[0]] = errno
+                failed[0] += 1
+                first += 1
+        return first
+
+    cdef void _refused(self, int first, int error) noexcept:
+        """Joined they do not leave; which of them can not by itself, each is asked."""
+        self.by_itself = first + <int> self.messages[0].msg_hdr.msg_iovlen
+        if error == EINVAL or error == EMSGSIZE:
+            self.joined_below = min(self.joined_below, <Py_ssize_t> self.pieces[first].iov_len)
+
+    cdef int _compose(self, int fd, int first) noexcept:
+        """Messages of all from the first on; how many."""
+        cdef mmsghdr *message
+        cdef int run, made = 0
+        cdef bint asked = False, joins = self.joined_below > 0
+        while first < self.count:
+            run = self._run_from(first) if joins and first >= self.by_itself else 1
+            if run > 1 and not asked:
+                asked, joins = True, ur_can_be_cut(fd)
+                if not joins:
+                    run = 1
+            message = &self.messages[made]
+            message.msg_hdr.msg_name = self.names[first]
+            message.msg_hdr.msg_namelen = self.lengths[first]
+            message.msg_hdr.msg_iov = &self.pieces[first]
+            message.msg_hdr.msg_iovlen = run
+            message.msg_hdr.msg_control = self.controls[made] if run > 1 else NULL
+            message.msg_hdr.msg_controllen = 0
+            if run > 1:
+                message.msg_hdr.msg_controllen = ur_segment_control(self.controls[made], <int> self.pieces[first].iov_len)
+            first += run
+            made += 1
+        return made
+
+    cdef int _run_from(self, int first) noexcept:
+        """How many are of the first one's size, and for its address; the last may be smaller."""
+        cdef Py_ssize_t size = self.pieces[first].iov_len, total = size, this
+        cdef int i = first + 1
+        if not 0 < size < self.joined_below:
+            return 1
+        while i < self.count:
+            this = self.pieces[i].iov_len
+            total += this
+            if not 0 < this <= size or total > LARGEST_MESSAGE or self.lengths[i] != self.lengths[first]:
+                break
+            if memcmp(self.names[i], self.names[first], self.lengths[first]) != 0:
+                break
+            i += 1
+            if this < size:
+                break
+        return i - first
+
+    cdef list take(self, list fresh):
+        """All that were added, for a list to go on with."""
+        data, self.data, self.count = self.data, fresh, 0
+        return data
+
+    cdef Py_ssize_t size(self) noexcept:
+        cdef Py_ssize_t size = 0
+        cdef int i
+        for i in range(self.count):
+            size += self.pieces[i].iov_len
+        return size

@@ -1,0 +1,266 @@
+# SendOp: sending on one stream. Owns the queue of bytes to send, which stay alive and in place while the kernel
+# reads them. What is written in one turn leaves in one send; a short send resumes. One send a stream is in the
+# kernel at any time: two could overtake each other.
+#
+# The first send is quiet: told not to wait (MSG_DONTWAIT) and to go all the way (MSG_WAITALL), it ends inside the
+# enter that submits it and posts a completion only if it could not send all. So the usual answer to a request
+# costs neither a system call nor a completion of its own, and does not end the sleep it was submitted with. Where
+# something waits for the end of the send (a paused writer, closing) it is not quiet: nobody would tell.
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from uringloop._core.engine.engine cimport Engine
+from uringloop._core.engine.op cimport NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
+from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.kernel.abi cimport (
+    IORING_OP_NOP, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_RECVSEND_POLL_FIRST, io_uring_sqe,
+)
+from uringloop._core.kernel.libc cimport (
+    EAGAIN, ECANCELED, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL, c_send, c_sendmsg, errno, iovec, msghdr,
+)
+from uringloop._core.kernel.probe cimport offer, sizes
+from uringloop._core.transport.transport cimport Transport
+
+cdef extern from "Python.h":
+    int PyList_SetSlice(object list, Py_ssize_t low, Py_ssize_t high, PyObject *items) except -1  # NULL: delete
+
+cdef enum:
+    JOIN_BELOW = 65536  # copying this much costs less than a message of many pieces
+    GATHER_UP_TO = 524288  # four sends of 128 KB cost a fifth more than one of all
+
+
+cdef class SendOp(Op):
+    def __cinit__(self, Transport transport):
+        self.transport = transport
+        self.engine = transport.engine
+        self.fd = transport.fd
+        self.limit = sizes().send
+        self.need = NEED_WRITE
+        self.repeatable = True
+
+    def __dealloc__(self):
+        free(self.gather)
+
+    cdef object whose(self):
+        return self.transport
+
+    cdef int append(self, bytes data) except -1:
+        """Queue it; `start` or `try_now` follows."""
+        if self.head is None:
+            self.head = data
+            self.offset = 0
+        elif self.rest is None:
+            self.rest = [data]
+        else:
+            self.rest.append(data)
+        self.size += PyBytes_GET_SIZE(data)  # not before it is there, which needs memory
+        return 0
+
+    cdef int start(self) except -1:
+        """See that what is queued is sent, at the latest when this turn ends."""
+        if self.size and self.state == OP_IDLE and not self.queued:
+            self.engine.submit(self)
+        return 0
+
+    cdef int try_now(self) noexcept:
+        """Send as much as the socket takes at once, unless a send is in the kernel: 0, or -errno."""
+        cdef ssize_t count
+        while self.size and (self.state == OP_IDLE or self.state == OP_QUEUED) and not self.has_result:
+            count = self._send(self._pieces())
+            if count == -EINTR:
+                continue
+            if count == -EAGAIN:
+                self.blocked = True
+                return 0
+            if count < 0:
+                return <int> count
+            self._sent(count)
+        return 0
+
+    cdef bint gathers(self, Py_ssize_t high) noexcept:
+        """Whether more than `high` may wait for the end of the turn: the socket takes what comes, so this is no
+        backlog. Never much more, and never where somebody would have to wait: then the socket is tried first."""
+        return (self.flows and not self.blocked and self.state != OP_IN_KERNEL and not self.has_result
+                and self.rest is not None and self.size < min(8 * high, <Py_ssize_t> GATHER_UP_TO))
+
+    cdef void drop(self) noexcept:
+        """Forget what is queued; what the kernel is reading stays until it says it is done."""
+        self.size = 0
+        if self.state == OP_IDLE or self.state == OP_QUEUED:
+            self.head = None
+            self.rest = None
+
+    cdef int _pieces(self) noexcept:
+        """Choose what the next send carries: how many pieces, counted in `handed`."""
+        cdef Py_ssize_t i, count, length
+        cdef bytes joined
+        if self.rest is None:
+            self.handed = min(self.size, self.limit)
+            return 1
+        if self.size <= JOIN_BELOW:
+            try:
+                joined = (self.head[self.offset:] if self.offset else self.head) + b"".join(self.rest)
+            except MemoryError:
+                pass
+            else:
+                self.head, self.rest, self.offset = joined, None, 0
+                self.handed = self.size
+                return 1
+        if self.gather is NULL:
+            self.gather = <Gather *> malloc(sizeof(Gather))
+        self.handed = min(PyBytes_GET_SIZE(self.head) - self.offset, self.limit)
+        if self.gather is NULL or self.handed == self.limit:
+            return 1
+        memset(&self.gather.header, 0, sizeof(msghdr))
+        self.gather.pieces[0].iov_base = PyBytes_AS_STRING(self.head) + self.offset
+        self.gather.pieces[0].iov_len = self.handed
+        count = 1
+        for i in range(1, min(len(self.rest) + 1, <Py_ssize_t> PIECES_A_SEND)):
+            piece = <bytes> self.rest[i - 1]
+            length = min(PyBytes_GET_SIZE(piece), self.limit - self.handed)
+            self.gather.pieces[i].iov_base = PyBytes_AS_STRING(piece)
+            self.gather.pieces[i].iov_len = length
+            self.handed += length
+            count = i + 1
+            if self.handed == self.limit:
+                break
+        self.gather.header.msg_iov = self.gather.pieces
+        self.gather.header.msg_iovlen = count
+        return <int> count
+
+    cdef ssize_t _send(self, int pieces) noexcept:
+        """send(2) of what `_pieces` chose."""
+        cdef ssize_t count
+        cdef size_t length = self.handed
+        if self.most and length > <size_t> self.most:
+            length = self.most
+        if pieces == 1 or length < <size_t> self.handed:
+            length = min(length, <size_t> (PyBytes_GET_SIZE(self.head) - self.offset))
+            count = c_send(self.fd, PyBytes_AS_STRING(self.head) + self.offset, length, MSG_DONTWAIT | MSG_NOSIGNAL)
+        else:
+            count = c_sendmsg(self.fd, &self.gather.header, MSG_DONTWAIT | MSG_NOSIGNAL)
+        return -errno if count < 0 else count
+
+    cdef void _sent(self, Py_ssize_t count) noexcept:
+        """Let go of what the kernel has taken."""
+        cdef Py_ssize_t left, taken = 0
+        self.size = max(self.size - count, 0)
+        while count > 0 and self.head is not None:
+            left = PyBytes_GET_SIZE(self.head) - self.offset
+            if count < left:
+                self.offset += count
+                break
+            count -= left
+            self.offset = 0
+            if self.rest is None or taken == len(self.rest):
+                self.head = None
+            else:
+                self.head = <bytes> self.rest[taken]
+                taken += 1
+        if self.rest is not None:
+            if taken == len(self.rest):
+                self.rest = None
+            else:
+                while taken > 0:  # to delete more at a time needs memory
+                    PyList_SetSlice(self.rest, 0, min(taken, 8), NULL)
+                    taken -= 8
+
+    cdef void fill(self, io_uring_sqe *sqe) noexcept:
+        cdef uint32_t flags = MSG_NOSIGNAL
+        cdef int pieces
+        self.quiet = False
+        if self.size == 0:
+            sqe.opcode = IORING_OP_NOP  # all of it left meanwhile, by try_now
+            self.handed = 0
+            return
+        sqe.fd = self.fd
+        pieces = self._pieces()
+        if self.blocked:
+            sqe.ioprio = IORING_RECVSEND_POLL_FIRST
+        elif offer().quiet_send and self.handed == self.size \
+                and self.transport is not None and not self.transport.awaits_send():
+            self.quiet = True
+            flags |= MSG_DONTWAIT | MSG_WAITALL
+        sqe.msg_flags = flags
+        if pieces == 1:
+            sqe.opcode = IORING_OP_SEND
+            sqe.addr = <uint64_t> <uintptr_t> (PyBytes_AS_STRING(self.head) + self.offset)
+            sqe.len = <uint32_t> self.handed
+        else:
+            sqe.opcode = IORING_OP_SENDMSG
+            sqe.addr = <uint64_t> <uintptr_t> &self.gather.header
+            sqe.len = 1
+
+    cdef int attempt(self, uint32_t *flags) noexcept:
+        if self.size == 0:
+            self.handed = 0
+            return 0
+        self.quiet = False
+        return <int> self._send(self._pieces())
+
+    cdef int wanted(self) noexcept:
+        return <int> self.handed
+
+    cdef void note(self, int res, uint32_t flags) noexcept:
+        self.result = res
+        self.has_result = True
+
+    cdef bint done_quietly(self) noexcept:
+        self._sent(self.handed)
+        return self.transport is not None and self.transport.awaits_send()
+
+    cdef int failure(self) noexcept:
+        """The error that the kernel has told of, and `run` has not told yet; 0 for none."""
+        if not self.has_result or self.result >= 0 or self.result in (-EAGAIN, -EINTR, -ECANCELED):
+            return 0
+        return -self.result
+
+    cdef void run_ended(self) noexcept:
+        """Behind a short send the rest follows, as far as the socket takes it."""
+        if self.has_result and self.failure() == 0:
+            self.has_result = False
+            if self.result > 0:
+                self._sent(self.result)
+        if self.transport is not None and not self.transport.lost and not self.engine.forked:
+            self.try_now()
+
+    cdef void dropped(self) noexcept:
+        """The loop is closing. What the socket takes without waiting leaves now, as asyncio's loop has sent it by now;
+        and `run` will not close the descriptor of a connection that is over."""
+        cdef Transport transport = self.transport  # a reference of our own: it lets go of us, and we of it
+        if transport is None:
+            return
+        self.run_ended()
+        if transport.told:
+            transport.release()
+
+    cdef int run(self, object loop) except -1:
+        cdef Transport transport = self.transport
+        cdef int result = 0
+        if self.has_result:
+            result = self.result
+            self.has_result = False
+            if result > 0:
+                self._sent(result)
+        if transport is None:
+            return 0
+        if transport.lost:
+            # Aborted: nothing more is sent, and the descriptor may be closed now.
+            self.drop()
+            if transport.told:
+                transport.release()
+            return 0
+        if result < 0 and result not in (-EAGAIN, -EINTR, -ECANCELED):
+            return transport.io_failed(-result, "Fatal write error on socket transport")
+        self.blocked = self.size > 0 and self.handed > 0
+        self.start()
+        try:
+            return transport.sent()
+        except BaseException:
+            # Leaves the loop (KeyboardInterrupt): what else waited for this is done when it runs again.
+            if not self.queued:
+                ready_push(self.engine.ready, self)
+            raise

@@ -1,0 +1,43 @@
+from uringloop._core.loop.loop cimport Loop
+from uringloop._core.transport.recv cimport RecvOp
+from uringloop._core.transport.send cimport SendOp
+from uringloop._core.transport.sink cimport Sink
+from uringloop._core.transport.transport cimport Transport
+
+
+cdef bytes joined(object list_of_data)
+
+
+cdef class StreamTransport(Transport):
+    # The loop's thread only.
+    cdef RecvOp recv
+    cdef SendOp send             # made at the first write
+    cdef bint buffered           # the protocol is a BufferedProtocol
+    cdef Sink sink               # the protocol, where it is a compiled one; else None
+    cdef bint feeds              # the protocol is asyncio's own for streams: fed directly
+    cdef readonly bint _paused   # pause_reading() was called
+    cdef bint ended              # the peer has sent all it will
+    cdef readonly bint _eof      # write_eof() was called
+    cdef long called_turn        # the turn that `called` is of
+    cdef long called             # how often a BufferedProtocol was offered a buffer in it
+    cdef object empty_waiter     # a future that wants the queue empty (sendfile), or None
+    cdef int error               # what shutdown() said after the last byte
+
+    cdef int start_reading(self) except -1
+    cdef int begin_reading(self) except -1
+    cdef int write_bytes(self, bytes data) except -1
+    cdef int push(self) except -1
+    cdef bint may_call(self) noexcept
+    cdef int send_failure(self) except -1
+    cdef int receive_failure(self) except -1
+    cdef int refuse_write(self, str name) except -1
+    cdef int _feed_whole(self, bytes data) except -1
+    cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1
+    cdef bint _is_room(self, object buffer, Py_buffer *view) except -1
+    cdef Py_ssize_t _receive_into_buffer(self) except? -32000
+    cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1
+    cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1
+    cdef void set_no_delay(self) noexcept
+
+
+cdef StreamTransport accept_stream_transport(Loop loop, int fd, object protocol, object server, object cvars)

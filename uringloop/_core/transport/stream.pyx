@@ -1,0 +1,518 @@
+# StreamTransport: TCP and Unix stream connections, asyncio's Transport interface. Owns one RecvOp and, once
+# something is written, one SendOp; hands what arrives to a Protocol or a BufferedProtocol, and decides when
+# queued writes, half-closing and closing are done.
+from asyncio import base_events, constants, protocols
+from asyncio.log import logger
+
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from libc.string cimport memcpy
+
+from uringloop._core.engine.engine cimport SCRATCH_SIZE
+from uringloop._core.engine.op cimport OP_IDLE, OP_IN_KERNEL
+from uringloop._core.kernel.libc cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
+from uringloop._core.loop.loop cimport Loop, may_fill, runs_here, sends_at_once
+from uringloop._core.objects.guard cimport ur_only_core_makes
+from uringloop._core.streams.feed cimport can_feed, feed, feed_bytes
+from uringloop._core.transport.recv cimport RecvOp
+from uringloop._core.transport.send cimport SendOp
+from uringloop._core.transport.sink cimport Sink
+from uringloop._core.transport.transport cimport Transport
+
+cdef extern from "<netinet/tcp.h>" nogil:
+    int IPPROTO_TCP, TCP_NODELAY
+    int setsockopt(int fd, int level, int name, const void *value, unsigned length)
+
+cdef extern from *:
+    """
+    static inline PyObject *ur_steal(PyObject *owned) { return owned; }
+    """
+    object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
+    int context_enter "PyContext_Enter"(PyObject *) except -1
+    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
+    PyObject *PyBytes_FromStringAndSize_raw "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
+    int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
+
+cdef object _BufferedProtocol = protocols.BufferedProtocol
+cdef enum:
+    MOST_FED = 262144
+
+cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
+cdef object _FATAL_WRITE = "Fatal write error on socket transport"
+
+
+cdef bytes _copied(object data):
+    """The bytes of what asyncio takes, as they are now; a memoryview need not be contiguous."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
+    return bytes(data)
+
+
+cdef bytes joined(object list_of_data):
+    """The bytes of all of it, or the error that bytes.join() has for it."""
+    if not isinstance(list_of_data, (list, tuple)):
+        try:
+            list_of_data = list(list_of_data)
+        except TypeError:
+            pass  # join() says it
+    try:
+        return b"".join(list_of_data)
+    except (TypeError, BufferError):
+        try:
+            return b"".join([bytes(memoryview(part)) for part in list_of_data])  # one was not contiguous
+        except TypeError:
+            pass
+        raise
+
+
+cdef class StreamTransport(Transport):
+    _start_tls_compatible = True
+    _sendfile_compatible = constants._SendfileMode.TRY_NATIVE
+
+    def set_protocol(self, protocol):
+        before = self._protocol
+        self.buffered = isinstance(protocol, _BufferedProtocol)
+        self.feeds = can_feed(protocol)
+        self.sink = <Sink> protocol if isinstance(protocol, Sink) else None
+        Transport.set_protocol(self, protocol)
+        if self.writing_paused and before is not None and before is not protocol:
+            self._hand_over_pause(before)
+
+    def _hand_over_pause(self, before):
+        """The queue is over its limit: the new protocol is told, or TLS would write without end and be resumed
+        without ever having been paused. Nobody would tell the one before when it may go on: it may."""
+        try:
+            self.tell_flow(before, "resume_writing")
+        finally:
+            self.tell_flow(self._protocol, "pause_writing")
+
+    cdef int start_reading(self) except -1:
+        """Once connection_made was called."""
+        if self.recv is None and self.fd >= 0:
+            self.recv = RecvOp(self)
+        if self.wants_data():
+            self.recv.start()
+        return 0
+
+    def _start_reading(self):
+        self.begin_reading()
+
+    cdef int begin_reading(self) except -1:
+        """A connection that cannot be read ends: it would stay open, and mute."""
+        try:
+            self.start_reading()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, "Fatal read error on socket transport")
+        return 0
+
+    # Reading
+
+    cdef bint wants_data(self) noexcept:
+        return not self.closing and not self._paused and not self.ended and not self.sated
+
+    def is_reading(self):
+        return not self.closing and not self._paused
+
+    def pause_reading(self):
+        if self.closing or self._paused:
+            return
+        self._paused = True
+        if self.recv is not None:
+            self.recv.stop()
+        if self._loop._debug:
+            logger.debug("%r pauses reading", self)
+
+    def resume_reading(self):
+        if self.closing or not self._paused:
+            return
+        self._paused = False
+        self._loop.check()
+        if self.recv is not None and not self.ended:
+            self.recv.resume()
+        if self._loop._debug:
+            logger.debug("%r resumes reading", self)
+
+    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
+        if self.sink is not None:
+            return self._to_sink(data, length)
+        if self.buffered:
+            return self._to_buffers(data, length)
+        if self.feeds:
+            try:
+                return feed(self._protocol, data, length)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+        return self.held_arrived(PyBytes_FromStringAndSize(data, length))
+
+    cdef int _feed_whole(self, bytes data) except -1:
+        try:
+            return feed_bytes(self._protocol, data)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+
+    cdef int held_arrived(self, bytes data) except -1:
+        if self.buffered or self.sink is not None:
+            return Transport.held_arrived(self, data)
+        if self.feeds:
+            return self._feed_whole(data)
+        try:
+            self.call("data_received", data)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+        return 0
+
+    cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
+        cdef PyObject *data
+        cdef ssize_t got
+        cdef char *scratch
+        if self.sink is not None:
+            scratch = self.engine.scratch()
+            got = c_recv(self.fd, scratch, min(expected, <Py_ssize_t> SCRATCH_SIZE), MSG_DONTWAIT)
+            if got > 0:
+                self._to_sink(scratch, got)
+            return -errno if got < 0 else got
+        if self.buffered:
+            return self._receive_into_buffer()
+        if self.feeds:
+            expected = min(expected, <Py_ssize_t> MOST_FED)  # a reader that is full says so only then
+        data = PyBytes_FromStringAndSize_raw(NULL, expected)
+        got = c_recv(self.fd, PyBytes_AS_STRING(<bytes> data), expected, MSG_DONTWAIT)
+        if got <= 0:
+            expected = -errno if got < 0 else 0
+            Py_DECREF(<object> data)
+            return expected
+        if got < expected:
+            _PyBytes_Resize(&data, got)
+        received = <bytes> steal(data)
+        if self.feeds:
+            self._feed_whole(received)
+        else:
+            self.held_arrived(received)
+        return got
+
+    cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1:
+        context_enter(<PyObject *> self.cvars)
+        try:
+            self.sink.bytes_arrived(data, length)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+        finally:
+            context_exit(<PyObject *> self.cvars)
+        return 0
+
+    cdef bint _is_room(self, object buffer, Py_buffer *view) except -1:
+        """Is that, which get_buffer() returned, something to receive into? What else it may be ends the connection, in
+        asyncio's words."""
+        try:
+            PyObject_GetBuffer(buffer, view, PyBUF_WRITABLE)
+        except (BufferError, TypeError):
+            if len(buffer):
+                self.fatal(TypeError("recv_into() argument 1 must be read-write bytes-like object, not "
+                                     f"{type(buffer).__name__}"), "Fatal read error on socket transport")
+                return False
+        else:
+            if view.len:
+                return True
+            PyBuffer_Release(view)
+        raise RuntimeError("get_buffer() returned an empty buffer")
+
+    cdef Py_ssize_t _receive_into_buffer(self) except? -32000:
+        cdef Py_buffer view
+        cdef ssize_t got
+        cdef str failed = "Fatal error: protocol.get_buffer() call failed."
+        try:
+            buffer = self.call("get_buffer", -1)
+            if not self._is_room(buffer, &view):
+                return -EAGAIN
+            got = c_recv(self.fd, view.buf, view.len, MSG_DONTWAIT)
+            got = -errno if got < 0 else got
+            PyBuffer_Release(&view)
+            if got > 0:
+                failed = "Fatal error: protocol.buffer_updated() call failed."
+                self.call("buffer_updated", got)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.fatal(error, failed)
+            return -EAGAIN
+        return got
+
+    cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1:
+        """Copy into the buffers a BufferedProtocol offers, however small they are. It may pause reading, close
+        or be replaced in between: the rest is then held, dropped, or its successor's."""
+        cdef Py_buffer view
+        cdef Py_ssize_t count
+        cdef str failed = "Fatal error: protocol.get_buffer() call failed."
+        while length > 0:
+            if not self.buffered or not self.wants_data() or not self.may_call():
+                break
+            try:
+                buffer = self.call("get_buffer", -1)
+                if not self._is_room(buffer, &view):
+                    return 0
+                count = min(view.len, length)
+                memcpy(view.buf, data, count)
+                PyBuffer_Release(&view)
+                del buffer
+                failed = "Fatal error: protocol.buffer_updated() call failed."
+                data += count
+                length -= count
+                self.call("buffer_updated", count)
+                failed = "Fatal error: protocol.get_buffer() call failed."
+            except (SystemExit, KeyboardInterrupt):
+                self._hold_first(data, length)  # for when the loop runs again
+                raise
+            except BaseException as error:
+                return self.fatal(error, failed)
+        if length > 0 and not self.closing:
+            if self.wants_data():  # of another kind by now
+                return self.held_arrived(PyBytes_FromStringAndSize(data, length))
+            self._hold_first(data, length)
+        return 0
+
+    cdef bint may_call(self) noexcept:
+        """Has this turn room for one more buffer?"""
+        if may_fill(self._loop, &self.called_turn, &self.called):
+            return True
+        self.sated = True
+        return False
+
+    cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1:
+        """Keep it before all else that has arrived."""
+        if length > 0 and not self.closing:
+            if self.recv.held is None:
+                self.recv.held = []
+            self.recv.held.insert(0, PyBytes_FromStringAndSize(data, length))
+        return 0
+
+    cdef int eof_arrived(self) except -1:
+        cdef int failure = self.send_failure()
+        if failure and failure != EPIPE:
+            return self.io_failed(failure, _FATAL_WRITE)
+        if self._loop._debug:
+            logger.debug("%r received EOF", self)
+        self.ended = True
+        try:
+            keep_open = self._call_plain("eof_received")
+        except (SystemExit, KeyboardInterrupt):
+            self.ended = False  # it has not answered: asked again when the loop runs again, as on asyncio's own
+            raise
+        except BaseException as error:
+            return self.fatal(error, "Fatal error: protocol.eof_received() call failed.")
+        if not keep_open:
+            self.close()
+        return 0
+
+    def _call_plain(self, name):
+        return self.cvars.run(getattr(self._protocol, name))
+
+    cdef int stop_receiving(self) except -1:
+        if self.recv is not None:
+            self.recv.stop()
+        return 0
+
+    # Writing
+
+    def write(self, data):
+        """Send, at the latest when this turn ends; what does not fit the socket waits in a queue. The data may be
+        changed by the caller afterwards."""
+        if type(data) is not bytes:
+            data = _copied(data)
+        if self._eof or self.empty_waiter is not None:
+            self.refuse_write("write")
+        if PyBytes_GET_SIZE(data) == 0:
+            return
+        self.write_bytes(<bytes> data)
+
+    def writelines(self, list_of_data):
+        if self._eof or self.empty_waiter is not None:
+            self.refuse_write("writelines")
+        data = joined(list_of_data)
+        if data:
+            self.write_bytes(data)
+
+    cdef int refuse_write(self, str name) except -1:
+        if self._eof:
+            raise RuntimeError(f"Cannot call {name}() after write_eof()")
+        raise RuntimeError(f"unable to {name}; sendfile is in progress")
+
+    cdef int write_bytes(self, bytes data) except -1:
+        if self.lost:
+            if self.lost >= LOG_THRESHOLD:
+                logger.warning("socket.send() raised exception.")
+            self.lost += 1
+            return 0
+        if self.send is None:
+            self.send = SendOp(self)
+        self.send.append(data)
+        if self.send.size > self.high and not self.send.gathers(self.high) or sends_at_once(
+            self._loop, self.send.size > PyBytes_GET_SIZE(data)
+        ):
+            return self.push()
+        return self.send.start()
+
+    cdef int push(self) except -1:
+        """More is queued than should be, or for longer: try the socket now, and pause the writer if that does not help.
+        So drain() right after a large write waits, as it does on asyncio's own loop."""
+        cdef bint much = self.send.size > self.high
+        cdef int error = self.send.try_now()
+        if error < 0:
+            return self.io_failed(-error, _FATAL_WRITE)
+        self.send.flows |= much and self.send.size == 0
+        self.send.start()  # before the protocol is told, which may raise what leaves the loop
+        return self.pause_writer() if self.send.size > self.high else 0
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        if self.closing or self._eof:
+            return
+        self._eof = True
+        if self.unsent() == 0:
+            self._shut_down()
+
+    def _shut_down(self):
+        self.make_socket().shutdown(SHUT_WR)
+
+    cdef int send_written(self) except -1:
+        """asyncio's loop has sent it by now. So a write() after close() is dropped here where it is dropped there."""
+        cdef int error
+        if self.send is None or self.send.blocked:
+            return 0
+        error = self.send.try_now()
+        return self.io_failed(-error, _FATAL_WRITE) if error < 0 else 0
+
+    cdef Py_ssize_t unsent(self) noexcept:
+        return 0 if self.send is None else self.send.size
+
+    cdef void drop_unsent(self) noexcept:
+        if self.send is not None:
+            self.send.drop()
+
+    cdef bint awaits_send(self) noexcept:
+        return self.closing or self.writing_paused or self._eof or self.empty_waiter is not None
+
+    cdef int sent(self) except -1:
+        """After a send: resume the writer, or finish what waited for the queue to be empty."""
+        self.resume_writer()  # may write again
+        if self.send.size or self.lost:
+            # What was gathered, and is a backlog after all.
+            return self.pause_writer() if self.send.size > self.high and not self.closing else 0
+        if self.empty_waiter is not None and not self.empty_waiter.done():
+            self.empty_waiter.set_result(None)
+        if self.closing:
+            self._soon(None)
+            self.lost += 1
+        elif self._eof:
+            c_shutdown(self.fd, SHUT_WR)
+        return 0
+
+    cdef void set_no_delay(self) noexcept:
+        """Small writes go out at once. Only TCP has the option: elsewhere the kernel says no, at no harm."""
+        cdef int one = 1
+        setsockopt(self.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one))
+
+    # Sendfile borrows the descriptor while nothing of ours is being sent
+
+    def _make_empty_waiter(self):
+        if self.empty_waiter is not None:
+            raise RuntimeError("Empty waiter is already set")
+        self.empty_waiter = (<object> self._loop).create_future()
+        if self.unsent() == 0:
+            self.empty_waiter.set_result(None)
+        return self.empty_waiter
+
+    def _reset_empty_waiter(self):
+        self.empty_waiter = None
+
+    @property
+    def _empty_waiter(self):
+        return self.empty_waiter
+
+    # The end
+
+    # The kernel tells of a reset once, to the send or to the receive that asks first. The other learns only that the
+    # connection has ended: EPIPE, or the end of the stream. So each looks for what the other was told.
+
+    cdef int send_failure(self) except -1:
+        if self.send is None:
+            return 0
+        if self.send.state == OP_IN_KERNEL and runs_here(self._loop):
+            self.engine.reap()
+        return self.send.failure()
+
+    cdef int receive_failure(self) except -1:
+        if self.recv is None:
+            return 0
+        if self.recv.state == OP_IN_KERNEL and runs_here(self._loop):
+            self.engine.reap()
+        return self.recv.failure()
+
+    cdef int io_failed(self, int error, str message) except -1:
+        if error == EPIPE:
+            error = self.receive_failure() or EPIPE
+        Transport.io_failed(self, error, message)
+        if self.empty_waiter is not None and not self.empty_waiter.done():
+            self.empty_waiter.set_exception(OSError(error, message))
+        return 0
+
+    cdef int force_close(self, object error) except -1:
+        if self.send is not None and not self.lost:
+            if self.send.state == OP_IN_KERNEL:
+                self.engine.cancel(self.send)
+            elif error is None and not self.send.blocked:
+                self.send.try_now()  # what was written in this turn: asyncio's own loop has sent it by now
+        return Transport.force_close(self, error)
+
+    def _call_connection_lost(self, error):
+        try:
+            Transport._call_connection_lost(self, error)
+        finally:
+            self.sink = None  # may refer to us
+            if self.empty_waiter is not None and not self.empty_waiter.done():
+                self.empty_waiter.set_exception(ConnectionError("Connection is closed by peer"))
+
+    cdef bint idle(self) noexcept:
+        return (self.recv is None or self.recv.state == OP_IDLE) and (self.send is None or self.send.state == OP_IDLE)
+
+    cdef int release(self) except -1:
+        Transport.release(self)
+        if self.fd < 0:
+            # The operations and the transport refer to each other; nothing needs that any more.
+            if self.recv is not None:
+                self.recv.transport = None
+            if self.send is not None:
+                self.send.transport = None
+        return 0
+
+
+def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvars):
+    """A transport on a connected socket, which is its own from now on."""
+    cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
+    base_events._set_nodelay(sock)
+    transport.begin(loop, protocol, sock.fileno(), sock, extra, server, cvars)
+    transport.introduce(waiter)
+    return transport
+
+
+cdef StreamTransport accept_stream_transport(Loop loop, int fd, object protocol, object server, object cvars):
+    """A transport on a descriptor just accepted, which is its own unless this raises; to be introduced to its protocol,
+    and then to read."""
+    cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
+    transport.begin(loop, protocol, fd, None, None, server, cvars)
+    transport.set_no_delay()
+    return transport
+ur_only_core_makes(StreamTransport)

@@ -1,0 +1,58 @@
+from cpython.object cimport PyObject
+
+from uringloop._core.engine.engine cimport Engine
+from uringloop._core.loop.loop cimport Loop
+
+
+cdef class Transport:
+    # The loop's thread only.
+    cdef readonly Loop _loop
+    cdef Engine engine
+    cdef readonly object _protocol     # None once connection_lost was called
+    cdef readonly object _server
+    cdef object cvars                  # the contextvars.Context protocol callbacks run in
+    cdef object sock                   # the socket object; made when first asked for, if the core made the descriptor
+    cdef dict extra                    # what the maker of the transport adds to get_extra_info
+    cdef bint holds_socket             # closing the socket object under us leaves the descriptor open
+    cdef int fd                        # ours to close, through `sock` if there is one; -1 once closed
+    cdef object made_at                # debug mode: the stack it was made on
+    cdef bytes peer                    # raw address of the peer, b"" where there is none
+    cdef bytes local                   # our own raw address, once the descriptor is closed
+    cdef object __weakref__
+    cdef dict __dict__                 # what programs hang on it; NULL until one does
+    cdef bint closing                  # close() or abort() was called, or the connection failed
+    cdef long lost                     # > 0: connection_lost is scheduled or done; counts writes after that
+    cdef bint told                     # connection_lost was called
+    cdef Py_ssize_t high, low          # water marks of the write buffer
+    cdef bint sated                    # its protocol has been called enough for this turn
+    cdef bint writing_paused           # the protocol was told to pause
+
+    cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server, object cvars) except -1
+    cdef int introduce(self, object waiter) except -1
+    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1
+    cdef int held_arrived(self, bytes data) except -1
+    cdef int eof_arrived(self) except -1
+    cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000
+    cdef bint wants_data(self) noexcept
+    cdef bint awaits_send(self) noexcept
+    cdef int sent(self) except -1
+    cdef int send_written(self) except -1
+    cdef Py_ssize_t unsent(self) noexcept
+    cdef void drop_unsent(self) noexcept
+    cdef int stop_receiving(self) except -1
+    cdef int io_failed(self, int error, str message) except -1
+    cdef bint idle(self) noexcept
+    cdef int release(self) except -1
+    cdef int pause_writer(self) except -1
+    cdef int tell_flow(self, object protocol, str name) except -1
+    cdef int resume_writer(self) except -1
+    cdef int fatal(self, object error, str message) except -1
+    cdef int force_close(self, object error) except -1
+    cdef object call(self, str name, object arg)
+    cdef object make_socket(self)
+    cdef bytes local_address(self)
+
+
+cdef tuple water_marks(high, low, Py_ssize_t default)
+cdef Py_ssize_t bytes_within(object mark) except -1
+cdef Py_ssize_t bytes_reaching(object mark) except -1

@@ -1,0 +1,487 @@
+# Transport: what every transport shares. Owns the descriptor, the protocol, the states open / closing / lost /
+# closed, and the water marks of writing. The descriptor is closed once connection_lost was called and no
+# operation is in the kernel any more, never before. Sends and receives nothing itself.
+import math
+import os
+import socket
+import sys
+from asyncio import format_helpers, futures, transports, trsock
+from asyncio.log import logger
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject
+from libc.string cimport memcpy, memset
+
+from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.kernel.address cimport address_from_raw
+from uringloop._core.kernel.libc cimport EINVAL, c_close, sockaddr, sockaddr_storage, socklen_t
+from uringloop._core.loop.handle cimport Handle, make_handle
+from uringloop._core.loop.loop cimport Loop
+from uringloop._core.objects.counters cimport COUNT_TRANSPORT, count_freed, count_made
+from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_load_flag
+from uringloop._core.objects.unclosed cimport warn_unclosed
+
+cdef extern from "<sys/socket.h>" nogil:
+    int c_getpeername "getpeername"(int fd, sockaddr *addr, socklen_t *length)
+    int c_getsockname "getsockname"(int fd, sockaddr *addr, socklen_t *length)
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+    PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
+    size_t PY_VECTORCALL_ARGUMENTS_OFFSET
+
+cdef extern from *:
+    """
+    static inline PyObject *ur_checked(PyObject *result) { return result; }
+    """
+    int context_enter "PyContext_Enter"(PyObject *) except -1
+    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
+    object checked "ur_checked"(PyObject *)  # a new reference, or what was raised
+
+cdef extern from *:
+    """
+    static inline void ur_drop_attributes(PyObject *self) {
+        PyObject **attributes = (PyObject **)((char *)self + Py_TYPE(self)->tp_dictoffset);
+        Py_CLEAR(*attributes);
+    }
+    /* Cython's tp_clear leaves None where the interpreter expects a dict or nothing. */
+    static inquiry ur_clear_fields;
+    static int ur_clear(PyObject *self) {
+        ur_drop_attributes(self);
+        ur_clear_fields(self);
+        ur_drop_attributes(self);
+        return 0;
+    }
+    static void ur_mend_clear(void *type) {
+        ur_clear_fields = ((PyTypeObject *)type)->tp_clear;
+        ((PyTypeObject *)type)->tp_clear = ur_clear;
+    }
+    """
+    void ur_drop_attributes(object self)
+    void ur_mend_clear(void *type)
+
+# The class itself: a test suite may have put a function in its place by the time it is needed.
+cdef object _Socket = socket.socket
+
+# From 3.13 a server keeps a set of its transports, before that a count.
+cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
+
+
+
+class StreamInterface(transports._FlowControlMixin, transports.Transport):
+    """What a stream transport says it is."""
+
+
+class DatagramInterface(transports._FlowControlMixin, transports.Transport, transports.DatagramTransport):
+    """What a datagram transport says it is: asyncio's is a Transport too."""
+
+
+cdef object _address(bytes kept):
+    cdef sockaddr_storage raw
+    if not kept:
+        return None
+    memset(&raw, 0, sizeof(raw))
+    memcpy(&raw, PyBytes_AS_STRING(kept), PyBytes_GET_SIZE(kept))
+    return address_from_raw(&raw, <socklen_t> PyBytes_GET_SIZE(kept))
+
+
+cdef tuple water_marks(high, low, Py_ssize_t default):
+    """(low, high) as asyncio understands them: any numbers."""
+    if high is None:
+        high = default if low is None else 4 * low
+    if low is None:
+        low = high // 4
+    if not high >= low >= 0:
+        raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
+    return low, high
+
+
+cdef Py_ssize_t bytes_within(object mark) except -1:
+    """So many bytes, and no more, are not over the mark."""
+    return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.floor(mark)
+
+
+cdef Py_ssize_t bytes_reaching(object mark) except -1:
+    """So few bytes, and no less, are as many as the mark."""
+    return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.ceil(mark)
+
+
+cdef class Transport:
+    def __cinit__(self):
+        ur_drop_attributes(self)  # Cython has just made them: the interpreter does when they are first needed
+        self.fd = -1
+        self.high = 64 * 1024
+        self.low = 16 * 1024
+        if URINGLOOP_DEBUG:
+            count_made(COUNT_TRANSPORT)
+
+    def __dealloc__(self):
+        if URINGLOOP_DEBUG:
+            count_freed(COUNT_TRANSPORT)
+
+    def __del__(self):
+        if self.fd >= 0:
+            self._loop._transports.drop(self.fd, self)  # before anything else can run and look
+            try:
+                warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
+            finally:  # where warnings are errors, too
+                self._close_descriptor()
+                self._leave_server()
+
+    def _where_made(self):
+        """Debug mode: for the report that it was never closed."""
+        if self.made_at is None:
+            return ""
+        return ", made at (most recent call last):\n" + "".join(self.made_at.format()).rstrip()
+
+    # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
+    _interface = StreamInterface
+    _marks = None  # (low, high), where they are no numbers of bytes
+
+    @property
+    def __class__(self):
+        return self._interface
+
+    cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server,
+                   object cvars) except -1:
+        """Take the descriptor: it is ours to close once this has returned, the caller's if it raises."""
+        cdef sockaddr_storage raw
+        cdef socklen_t length = sizeof(raw)
+        self._loop = loop
+        self.engine = loop.engine
+        self.sock = sock
+        self.extra = extra
+        self.cvars = cvars
+        self.peer = b""
+        # Asked now: it cannot be once the peer is gone. Kept raw: few ask, and it is short.
+        if c_getpeername(fd, <sockaddr *> &raw, &length) == 0:
+            self.peer = PyBytes_FromStringAndSize(<char *> &raw, length)
+        self.set_protocol(protocol)
+        self._server = server
+        if server is not None:
+            if SERVER_KNOWS_CLIENTS:
+                server._attach(self)
+            else:
+                server._attach()
+        if loop._debug:
+            self.made_at = format_helpers.extract_stack(sys._getframe(0))
+        loop._transports.put(fd, self)
+        self.fd = fd  # from here on __del__ takes it out of there
+        if isinstance(sock, _Socket):
+            # As socket.makefile() does: a program that closes the socket under its transport must not give the number
+            # away, or what is sent next reaches whoever has got it.
+            sock._io_refs += 1
+            self.holds_socket = True
+        return 0
+
+    cdef int introduce(self, object waiter) except -1:
+        """connection_made is called in the next turn, then receiving starts, then the waiter is told, as on asyncio's own
+        loop."""
+        call_soon = (<object> self._loop).call_soon
+        call_soon(self._protocol.connection_made, self, context=self.cvars)
+        call_soon((<object> self)._start_reading, context=self.cvars)
+        if waiter is not None:
+            call_soon(futures._set_result_unless_cancelled, waiter, None, context=self.cvars)
+        return 0
+
+    def __repr__(self):
+        state = "closed" if self.fd < 0 else "closing" if self.closing else "open"
+        return f"<{type(self).__name__} {state} fd={self.fd} unsent={self.unsent()}>"
+
+    # The protocol
+
+    def set_protocol(self, protocol):
+        self._protocol = protocol
+
+    def get_protocol(self):
+        return self._protocol
+
+    cdef object call(self, str name, object arg):
+        """protocol.name(arg) in the transport's context."""
+        cdef PyObject *stack[3]
+        cdef PyObject *result
+        cdef object protocol = self._protocol
+        stack[1] = <PyObject *> protocol
+        stack[2] = <PyObject *> arg
+        context_enter(<PyObject *> self.cvars)
+        result = PyObject_VectorcallMethod(<PyObject *> name, &stack[1], 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+        context_exit(<PyObject *> self.cvars)
+        return checked(result)
+
+    # Extra information
+
+    def get_extra_info(self, name, default=None):
+        if self.extra is not None and name in self.extra:
+            return self.extra[name]
+        if name == "socket":
+            return self._remember("socket", trsock.TransportSocket(self.make_socket() or self._closed_socket()))
+        if name == "peername":
+            return self._remember("peername", self._peername())
+        if name == "sockname":
+            return self._remember("sockname", self._sockname())
+        return default
+
+    def _remember(self, name, value):
+        if self.extra is None:
+            self.extra = {}
+        self.extra[name] = value
+        return value
+
+    def _peername(self):
+        return _address(self.peer)
+
+    def _sockname(self):
+        return _address(self.local_address())
+
+    cdef bytes local_address(self):
+        """Our own address, as the kernel writes it; b"" where there is none."""
+        cdef sockaddr_storage raw
+        cdef socklen_t length = sizeof(raw)
+        if self.fd < 0:
+            return self.local
+        if c_getsockname(self.fd, <sockaddr *> &raw, &length) < 0:
+            return b""
+        return PyBytes_FromStringAndSize(<char *> &raw, length)
+
+    def _closed_socket(self):
+        """What asyncio shows of a closed transport, where none was made while it was open."""
+        cdef int family = (<sockaddr_storage *> PyBytes_AS_STRING(self.local)).ss_family if self.local else 0
+        sock = _Socket(family or socket.AF_UNIX)
+        sock.close()
+        return sock
+
+    cdef object make_socket(self):
+        """The socket object of a descriptor the core accepted itself; None once closed."""
+        if self.sock is None and self.fd >= 0:
+            self.sock = _Socket(fileno=self.fd)
+            self.sock.setblocking(False)
+        return self.sock
+
+    @property
+    def _sock(self):
+        return self.make_socket()
+
+    @property
+    def _extra(self):
+        for name in ("socket", "peername", "sockname"):
+            self.get_extra_info(name)
+        return self.extra
+
+    # Writing: of streams only, but asyncio's datagram transports have the methods too
+
+    def write(self, data):
+        raise NotImplementedError
+
+    def writelines(self, list_of_data):
+        raise NotImplementedError
+
+    def write_eof(self):
+        raise NotImplementedError
+
+    def can_write_eof(self):
+        raise NotImplementedError
+
+    # Flow control of writing
+
+    def get_write_buffer_size(self):
+        return self.unsent()
+
+    def get_write_buffer_limits(self):
+        return (self.low, self.high) if self._marks is None else self._marks
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        marks = low, high = water_marks(high, low, 64 * 1024)
+        self.low, self.high = bytes_within(low), bytes_within(high)
+        if marks != (self.low, self.high) or self._marks is not None:
+            (<object> self)._marks = marks  # numbers of another kind, shown as they were given
+        if self.unsent() > self.high:
+            self.send_written()  # what is left of it is a backlog
+        if self.unsent() > self.high:
+            self.pause_writer()
+
+    @property
+    def _protocol_paused(self):
+        return self.writing_paused
+
+    cdef int pause_writer(self) except -1:
+        if self.writing_paused:
+            return 0
+        self.writing_paused = True
+        return self.tell_flow(self._protocol, "pause_writing")
+
+    cdef int resume_writer(self) except -1:
+        if not self.writing_paused or self.unsent() > self.low:
+            return 0
+        self.writing_paused = False
+        return self.cvars.run(self._tell_resumed)
+
+    def _tell_resumed(self):
+        return self.tell_flow(self._protocol, "resume_writing")
+
+    cdef int tell_flow(self, object protocol, str name) except -1:
+        try:
+            getattr(protocol, name)()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._report(error, f"protocol.{name}() failed")
+        return 0
+
+    # The end
+
+    def is_closing(self):
+        return self.closing
+
+    @property
+    def _closing(self):
+        # asyncio's name for it, which programs read though it is private
+        return self.closing
+
+    def close(self):
+        """Stop receiving, send what is queued, then tell the protocol."""
+        if self.closing:
+            return
+        self.closing = True
+        self.stop_receiving()
+        self.send_written()
+        if self.unsent() == 0 and not self.lost:
+            self._soon(None)
+            self.lost += 1
+
+    def abort(self):
+        """Close now: what is queued is dropped."""
+        self.force_close(None)
+
+    def _force_close(self, error):
+        self.force_close(error)
+
+    def _fatal_error(self, error, message="Fatal error on transport"):
+        self.fatal(error, message)
+
+    cdef int fatal(self, object error, str message) except -1:
+        try:
+            if not isinstance(error, OSError):
+                self._report(error, message)
+            elif self._loop is not None and self._loop._debug:
+                logger.debug("%r: %s", self, message, exc_info=error)
+        finally:
+            self.force_close(error)
+        return 0
+
+    def _report(self, error, message):
+        (<object> self._loop).call_exception_handler(
+            {"message": message, "exception": error, "transport": self, "protocol": self._protocol}
+        )
+
+    cdef int force_close(self, object error) except -1:
+        if self.lost:
+            return 0
+        self._soon(error)  # first: without the memory for it nothing has happened yet
+        self.lost += 1
+        self.drop_unsent()
+        if not self.closing:
+            self.closing = True
+            self.stop_receiving()
+        return 0
+
+    cdef int io_failed(self, int error, str message) except -1:
+        """An operation of this transport completed with an error."""
+        return self.fatal(OSError(error, os.strerror(error)), message)
+
+    def _soon(self, error):
+        """Tell the protocol in the next turn, never from inside one of its own calls."""
+        if ur_load_flag(&self._loop.closed):
+            self.closing = True
+            self.lost += 1
+            self._loop.check()
+        cdef Handle handle = make_handle(self._call_connection_lost, (error,), self.cvars)
+        ready_push(self._loop.ready, handle)
+
+    def _call_connection_lost(self, error):
+        """Runs in the transport's context already."""
+        if self.told:
+            return
+        self.told = True
+        try:
+            if self._protocol is not None:
+                self._protocol.connection_lost(error)
+        finally:
+            self.writing_paused = False
+            self._protocol = None
+            self._leave_server()
+            self.release()
+
+    def _leave_server(self):
+        server, self._server = self._server, None
+        if server is not None:
+            if SERVER_KNOWS_CLIENTS:
+                server._detach(self)
+            else:
+                server._detach()
+
+    cdef int release(self) except -1:
+        """Close the descriptor if the protocol was told and the kernel has nothing of ours any more. Called
+        when either becomes true."""
+        if self.told and self.fd >= 0 and self.idle():
+            self._close_descriptor()
+        return 0
+
+    def _close_descriptor(self):
+        self._loop._transports.drop(self.fd, self)
+        self.local = self.local_address()
+        fd, self.fd = self.fd, -1
+        if self.sock is None:
+            c_close(fd)
+            return
+        self.sock.close()
+        if self.holds_socket:
+            self.holds_socket = False
+            self.sock._decref_socketios()
+
+    # What the kinds of transport say
+
+    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
+        """Bytes from a receive buffer that is given back when this returns."""
+        return 0
+
+    cdef int held_arrived(self, bytes data) except -1:
+        """Bytes that had been kept while reading was paused."""
+        return self.data_arrived(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+
+    cdef int eof_arrived(self) except -1:
+        return 0
+
+    cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
+        """Take what has arrived straight to where it belongs, and hand it over: how much, 0 at its end, or -errno."""
+        return -EINVAL
+
+    cdef bint wants_data(self) noexcept:
+        return not self.closing
+
+    cdef bint awaits_send(self) noexcept:
+        """Must `sent` be run when all that was handed to the kernel is sent?"""
+        return False
+
+    cdef int sent(self) except -1:
+        return 0
+
+    cdef int send_written(self) except -1:
+        """Give the socket what was written by now, as far as it takes it."""
+        return 0
+
+    cdef Py_ssize_t unsent(self) noexcept:
+        return 0
+
+    cdef void drop_unsent(self) noexcept:
+        pass
+
+    cdef int stop_receiving(self) except -1:
+        return 0
+
+    cdef bint idle(self) noexcept:
+        """Is no operation of this transport in the kernel?"""
+        return True
+
+
+ur_mend_clear(<PyTypeObject *> Transport)
+ur_abstract(Transport)

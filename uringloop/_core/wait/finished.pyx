@@ -1,0 +1,52 @@
+# Finished: what an await that need not wait awaits. Owns the value it gives. Never suspends.
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+from uringloop._core.objects.guard cimport ur_only_core_makes
+
+
+cdef class Finished:
+    """An awaitable, and its own iterator, that ends at once."""
+
+    def __await__(self):
+        return self
+
+    def send(self, value):
+        raise StopIteration(self.value)
+
+    def throw(self, kind, value=None, traceback=None):
+        raise thrown(kind, value, traceback)
+
+    def close(self):
+        pass
+
+
+cdef PyObject *_next(PyObject *self) noexcept:
+    cdef PyObject *value = <PyObject *> (<Finished> self).value
+    Py_INCREF(<object> value)
+    return ur_stop(value)
+
+
+cdef Finished FINISHED = Finished()
+
+
+cdef object finished(object value):
+    cdef Finished made
+    if value is None:
+        return FINISHED
+    made = Finished.__new__(Finished)
+    made.value = value
+    return made
+
+
+cdef object thrown(object kind, object value, object traceback):
+    """The exception that a generator's throw() was given, in either of its forms."""
+    if value is None:
+        value = kind() if isinstance(kind, type) else kind
+    elif not isinstance(value, BaseException):
+        value = kind(value)
+    return value if traceback is None else value.with_traceback(traceback)
+
+
+ur_set_iternext(Finished, _next)
+ur_only_core_makes(Finished)

@@ -1,0 +1,132 @@
+# Steps: an inbox, and a line before one permit, taken one guarded step at a time, so that a test can play what several
+# threads do in every order. Debug builds only. Owns nothing that a program uses; the steps are those of the real code.
+import os
+import select
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+
+from uringloop._core.engine.engine cimport Engine
+from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
+from uringloop._core.loop.inbox cimport Inbox
+from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag
+from uringloop._core.wait.wait cimport make_wait
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, thread_waiter
+
+
+cdef class Numbered(Runnable):
+    cdef int run(self, object loop) except -1:
+        return 0
+
+
+cdef class InboxSteps:
+    """What a loop's thread and others do to an inbox. `sleep` is the kernel's: it ends once a wake was written."""
+
+    def __cinit__(self):
+        self.ready = ReadyQueue()
+        self.engine = Engine(self.ready)
+        self.inbox = Inbox(self.engine)
+
+    def offer(self, number):
+        return self.inbox.offer(_numbered(number))
+
+    def offer_all(self, numbers):
+        cdef ReadyQueue nodes = ReadyQueue()
+        for number in numbers:
+            ready_push(nodes, _numbered(number))
+        return self.inbox.offer_all(nodes)
+
+    def filled(self):
+        return ur_load_flag(&self.inbox.filled) != 0
+
+    def take(self):
+        cdef PyObject *node
+        found = []
+        self.inbox.take(self.ready)
+        while self.ready.head is not NULL:
+            node = ready_pop(self.ready)
+            found.append((<Numbered> node).number)
+            Py_DECREF(<object> node)
+        return found
+
+    def fall_asleep(self):
+        return self.inbox.fall_asleep()
+
+    def woken(self):
+        """Would the kernel's sleep end?"""
+        return bool(select.select([self.engine.wake_fd], [], [], 0)[0])
+
+    def end_sleep(self):
+        """It ends, having read how often it was woken."""
+        return os.eventfd_read(self.engine.wake_fd)
+
+    def wake_up(self):
+        self.inbox.woke_up()
+
+    def close(self):
+        self.inbox.close()
+
+    @property
+    def wakes(self):
+        return self.engine.wakes
+
+
+cdef Numbered _numbered(number):
+    cdef Numbered made = Numbered.__new__(Numbered)
+    made.number = number
+    return made
+
+
+cdef class LineSteps(Waitlist):
+    """A lock, each of whose operations is split where its guard is let go."""
+
+    cdef bint take(self) noexcept:
+        if self.held:
+            return False
+        self.held = True
+        return True
+
+    cdef int give_back(self) except -1:
+        while True:
+            waiter = self.pick()
+            if waiter is None or self.deliver(waiter):
+                return 0
+
+    def enter(self):
+        """A plain thread: True, it has it; or its waiter."""
+        cdef Waiter waiter = thread_waiter(self, True)
+        cdef bint taken
+        ur_guard_lock(&self.guard)
+        taken = self.take()
+        if not taken:
+            self.append(waiter)
+        ur_guard_unlock(&self.guard)
+        return True if taken else waiter
+
+    def woken(self, Waiter waiter):
+        return not waiter.asleep.locked()
+
+    def leave(self, Waiter waiter):
+        """The thread goes on, woken or because its time is over: does it have it?"""
+        return self.sleep(waiter, 0) is not TIMED_OUT
+
+    def wait(self):
+        """For a task."""
+        return make_wait(self, True)
+
+    def pick(self):
+        """The first half of a release: who has it next; None: nobody."""
+        cdef PyObject *chosen
+        ur_guard_lock(&self.guard)
+        chosen = self.pop()
+        if chosen is NULL:
+            self.held = False
+        ur_guard_unlock(&self.guard)
+        if chosen is NULL:
+            return None
+        waiter = <Waiter> chosen
+        return waiter  # the line's reference is `deliver`'s
+
+    def deliver(self, Waiter waiter):
+        """The second half. False: it can not be woken, and the release begins anew."""
+        return deliver(<PyObject *> waiter)
