@@ -4,7 +4,7 @@ from uringloop._core.wait.waitlist cimport Waitlist
 
 cdef class Claim:
     cdef object frame            # never changes: whose hold it is; None: not known
-    cdef Waitlist line           # never changes: the condition's
+    cdef Waitlist line           # never changes: the condition's; None: its task held the lock when its loop was closed
     cdef object loop             # never changes: the waiting task's, by a weak reference
     cdef Claims claims           # never changes
     cdef bint notified           # under the claims' guard: a notification is this task's, to use or to pass on
@@ -22,10 +22,17 @@ cdef class Claims:
     cdef dict waiting            # by key: the claims of those who wait, and will let go of the lock once more. Any thread, by
                                  # the dict's atomic operations
     cdef Py_ssize_t sweep_at     # so many claims: look for those that are of nobody any more
+    cdef dict noted              # under the guard: `held` of the loop whose task acquired the lock; None: no task of a Loop
 
     cdef object held_by(self, object holder)
+    cdef object release_hold(self)
+    cdef bint release_hold_of(self, object holder, dict noted) except -1
+    cdef int note_loop(self, Waitlist lock) except -1
+    cdef int add(self, Claim claim, object frame, Py_ssize_t references) except -1
     cdef int sweep(self) except -1
     cdef int hold(self) except -1
     cdef int hold_unseen(self) except -1
     cdef bint let_go(self) except -1
+    cdef bint is_released_by_holder(self, object holder) except -1
+    cdef bint caller_has_died(self) except -1
     cdef Claim claim_of(self, object frame)

@@ -1,3 +1,6 @@
+from typing import Any
+
+from uringloop._core.loop.loop import Loop
 from uringloop._core.wait.waitlist import Waitlist
 
 class Claim:
@@ -9,4 +12,5 @@ class Claim:
     def give_up(self) -> None: ...
 
 class Claims:
+    def loop_closed(self, loop: Loop, lock: Any) -> None: ...
     def claim(self, line: Waitlist) -> Claim: ...

@@ -5,9 +5,13 @@
 #
 # A coroutine is told by its frame: the frame that acquires is the one that releases, also when a task of its own calls
 # `wait` for it (wait_for and gather do that), and also while the collector destroys it. A claim owns a reference to that
-# frame, which does not keep the coroutine alive. It never touches the lock itself.
+# frame, which does not keep the coroutine alive.
+#
+# A task that holds the lock may also live on, suspended for ever, after its loop was closed. So a Loop notes the locks that its
+# tasks acquired (`held`), and hands them on when it closes. What such a task releases later is a claim that it no longer has.
+# Apart from that, this file never touches the lock itself.
 from asyncio.events import _get_running_loop as _running_loop
-from asyncio.tasks import wait_for
+from asyncio.tasks import all_tasks, wait_for
 from contextlib import AsyncExitStack
 from types import FrameType
 from weakref import ref
@@ -17,6 +21,7 @@ from cython import no_gc_clear
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
+from uringloop._core.loop.loop cimport Loop, running_loop
 from uringloop._core.objects.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.waitlist cimport Waitlist
 
@@ -31,11 +36,22 @@ cdef extern from *:
         return file == ur_helpers[0] || file == ur_helpers[1];
     }
 
+    /* Does this coroutine handle the GeneratorExit that destroys it? The interpreter has linked what each running coroutine
+     * handles; the link is in the coroutine itself. */
+    static int ur_is_exiting(PyObject *coroutine) {
+        _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
+        char *begin = (char *)coroutine, *end = begin + Py_TYPE(coroutine)->tp_basicsize;
+        while (item != NULL && ((char *)item < begin || (char *)item >= end)) item = item->previous_item;
+        return item != NULL && item->exc_value != NULL && PyErr_GivenExceptionMatches(item->exc_value, PyExc_GeneratorExit);
+    }
+
     /* The nearest frame of a coroutine, or generator, of the program: from `frame` on, whose reference it takes, among
-     * `most`. NULL, with no exception: there is none. */
-    static PyObject *ur_coroutine_frame(PyFrameObject *frame, int most) {
+     * `most`. NULL, with no exception: there is none. Below a coroutine that is destroyed come the frames of the code that
+     * destroys it, and a collection may begin in any: `beyond_exiting` says whether they count. */
+    static PyObject *ur_coroutine_frame(PyFrameObject *frame, int most, int beyond_exiting) {
         PyFrameObject *back;
         PyObject *owner;
+        int exiting;
         while (frame != NULL) {
             if (most-- == 0) {
                 Py_DECREF(frame);
@@ -43,8 +59,13 @@ cdef extern from *:
             }
             owner = PyFrame_GetGenerator(frame);
             if (owner != NULL) {
+                exiting = !beyond_exiting && ur_is_exiting(owner);
                 Py_DECREF(owner);
                 if (!ur_is_a_helper(frame)) return (PyObject *)frame;
+                if (exiting) {
+                    Py_DECREF(frame);
+                    break;
+                }
             }
             back = PyFrame_GetBack(frame);
             Py_DECREF(frame);
@@ -57,15 +78,20 @@ cdef extern from *:
         PyFrameObject *frame = PyEval_GetFrame();
         if (frame == NULL) PyErr_Clear(); /* no memory for it */
         Py_XINCREF(frame);
-        return ur_coroutine_frame(frame, most);
+        return ur_coroutine_frame(frame, most, most > 0);
     }
 
+    /* Of what ur_own_frame has found: of the same coroutine, or of one that awaits it. */
     static PyObject *ur_next_frame(PyObject *frame) {
-        return ur_coroutine_frame(PyFrame_GetBack((PyFrameObject *)frame), -1);
+        PyObject *owner = PyFrame_GetGenerator((PyFrameObject *)frame);
+        int exiting = owner != NULL && ur_is_exiting(owner);
+        Py_XDECREF(owner);
+        return exiting ? NULL : ur_coroutine_frame(PyFrame_GetBack((PyFrameObject *)frame), -1, 0);
     }
 
-    /* A claim and the dict have it, and the coroutine as long as there is one. */
-    static int ur_is_of_nobody(PyObject *frame) { return Py_REFCNT(frame) <= 2; }
+    /* A suspended coroutine has a reference to its frame, one that has ended has not. (PyFrame_GetGenerator would not be safe
+     * free-threaded: another thread may be destroying the coroutine.) */
+    static int ur_is_of_nobody(PyObject *frame, Py_ssize_t references) { return Py_REFCNT(frame) <= references; }
 
     static int ur_is_destroyed(void) {
         PyObject *handled = PyErr_GetHandledException();
@@ -81,7 +107,7 @@ cdef extern from *:
     """
     PyObject *ur_own_frame(int most) noexcept
     PyObject *ur_next_frame(object frame) noexcept
-    bint ur_is_of_nobody(PyObject *frame) noexcept
+    bint ur_is_of_nobody(PyObject *frame, Py_ssize_t references) noexcept
     bint ur_is_destroyed() noexcept
     void ur_set_helpers(object first, object second) noexcept
 
@@ -188,23 +214,89 @@ cdef class Claims:
         ur_guard_unlock(&self.guard)
         return holder  # which may die now, with the guard free
 
+    cdef object release_hold(self):
+        """Nobody holds it from now on; gives who held it before."""
+        cdef object holder = None
+        cdef dict noted = None
+        ur_guard_lock(&self.guard)
+        holder, self.holder = self.holder, holder
+        noted, self.noted = self.noted, noted
+        ur_guard_unlock(&self.guard)
+        if noted is not None:
+            noted.pop(self, None)
+        return holder  # which may die now, with the guard free
+
+    cdef bint release_hold_of(self, object holder, dict noted) except -1:
+        """The same, if this is still who holds it: another thread may have closed the holder's loop."""
+        cdef object none = None
+        cdef dict no_loop = None
+        cdef bint unchanged
+        ur_guard_lock(&self.guard)
+        unchanged = self.holder is holder and self.noted is noted
+        if unchanged:
+            none, self.holder = self.holder, none
+            no_loop, self.noted = self.noted, no_loop
+        ur_guard_unlock(&self.guard)
+        if unchanged and noted is not None:
+            noted.pop(self, None)
+        return unchanged
+
+    cdef int note_loop(self, Waitlist lock) except -1:
+        """The loop that this thread runs is to hand the lock on if it is closed before the lock is released."""
+        cdef Loop loop = running_loop()
+        cdef dict noted
+        if loop is not None:
+            noted = loop.held
+            noted[self] = lock
+            ur_guard_lock(&self.guard)
+            noted, self.noted = self.noted, noted
+            ur_guard_unlock(&self.guard)
+        return 0
+
     def claim(self, Waitlist line):
         """For who holds the lock and is about to release it, to wait in this line."""
         cdef Claim claim = Claim.__new__(Claim)
-        cdef object frame = self.held_by(None)
+        if self.waiting and self.caller_has_died():
+            raise RuntimeError("cannot wait on un-acquired lock")
         claim.claims, claim.line, claim.loop = self, line, _weak(_running_loop())
-        claim.frame = frame if type(frame) is _Frame and frame not in self.waiting else None
+        self.add(claim, self.release_hold(), 1)
+        return claim
+
+    cdef int add(self, Claim claim, object frame, Py_ssize_t references) except -1:
+        """A coroutine that acquired the lock for its caller has ended, and will not be the one that releases it: so many
+        references to its frame are the caller's."""
+        if type(frame) is _Frame and frame not in self.waiting and not ur_is_of_nobody(<PyObject *> frame, references):
+            claim.frame = frame
         if len(self.waiting) >= self.sweep_at:
             self.sweep()
         self.waiting[claim.key()] = claim
-        return claim
+        return 0
+
+    def loop_closed(self, Loop loop, lock):
+        """Hand the lock on, if one of this loop's tasks still holds it. Where no task is left, whatever acquired it has ended
+        without a release, and leaves that to others, as with asyncio's lock."""
+        cdef Claim claim = Claim.__new__(Claim)
+        cdef object holder
+        cdef dict noted
+        ur_guard_lock(&self.guard)
+        holder, noted = self.holder, self.noted
+        ur_guard_unlock(&self.guard)
+        if noted is not loop.held:
+            return
+        claim.claims, claim.loop, claim.given_up = self, _weak(loop), True
+        # The claim comes first: until it is there, the lock is the holder's to release, in whatever thread it is destroyed.
+        self.add(claim, holder, 2)
+        if (claim.frame is not None or all_tasks(loop)) and self.release_hold_of(holder, noted):
+            lock.release_to_wait()
+        else:
+            self.waiting.pop(claim.key(), None)
 
     cdef int hold(self) except -1:
         """This coroutine acquired the lock."""
         cdef PyObject *frame = ur_own_frame(1)
         if frame is NULL:
             # In a plain thread it may be a generator, which asks for the lock itself: no need to look through all the stack.
-            frame = ur_own_frame(4 if _running_loop() is None else -1)
+            frame = ur_own_frame(4 if running_loop() is None and _running_loop() is None else -1)
         self.held_by(_taken(frame))
         return 0
 
@@ -216,18 +308,24 @@ cdef class Claims:
     cdef bint let_go(self) except -1:
         """The lock is being released. False: not by who holds it, but by one that waits and has been destroyed; so whoever
         holds the lock still does."""
-        cdef object outer, holder
+        cdef object holder
+        cdef dict noted
+        while True:
+            holder = noted = None
+            ur_guard_lock(&self.guard)
+            holder, noted = self.holder, self.noted
+            ur_guard_unlock(&self.guard)
+            if self.waiting and not self.is_released_by_holder(holder):
+                return False
+            if self.release_hold_of(holder, noted):
+                return True
+
+    cdef bint is_released_by_holder(self, object holder) except -1:
+        """False: by one whose claim it was, and is not any more."""
+        cdef object outer = _taken(ur_own_frame(-1))
         cdef Claim claim
-        if not self.waiting:
-            self.held_by(None)
-            return True
-        ur_guard_lock(&self.guard)
-        holder = self.holder
-        ur_guard_unlock(&self.guard)
-        outer = _taken(ur_own_frame(-1))
         while outer is not None:
             if outer is holder:
-                self.held_by(None)
                 return True
             claim = self.claim_of(outer)
             if claim is not None:
@@ -238,8 +336,28 @@ cdef class Claims:
             for claim in list(self.waiting.values()):
                 if claim.frame is None and claim.dead() and self.waiting.pop(claim, None) is not None:
                     return False
-        self.held_by(None)
         return True
+
+    cdef bint caller_has_died(self) except -1:
+        """It caught the exception that destroys it, and uses the lock as if it had it."""
+        cdef object outer = _taken(ur_own_frame(-1))
+        cdef Claim claim
+        cdef object holder
+        ur_guard_lock(&self.guard)
+        holder = self.holder
+        ur_guard_unlock(&self.guard)
+        while outer is not None:
+            if outer is holder:
+                return False
+            claim = self.waiting.get(outer)
+            if claim is not None:
+                return claim.dead()
+            outer = _taken(ur_next_frame(outer))
+        if ur_is_destroyed():
+            for claim in list(self.waiting.values()):
+                if claim.frame is None and claim.dead():
+                    return True
+        return False
 
     cdef Claim claim_of(self, object frame):
         """Taken out: of a coroutine that is being destroyed; one that lives has no business to release now."""
@@ -252,7 +370,7 @@ cdef class Claims:
         """Some never let go: their coroutine ended without a `finally`."""
         cdef Claim claim
         for claim in list(self.waiting.values()):
-            if claim.given_up and (claim.frame is None or ur_is_of_nobody(<PyObject *> claim.frame)):
+            if claim.given_up and (claim.frame is None or ur_is_of_nobody(<PyObject *> claim.frame, 2)):
                 self.waiting.pop(claim.key(), None)
         self.sweep_at = max(64, 2 * len(self.waiting))
         return 0

@@ -41,17 +41,21 @@ cdef class Lock(Acquirable):
 
     cdef object hold(self, object value):
         """Note who has it now; a Claim is of one that has waited in a Condition."""
+        cdef Claims claims = self.claims
         cdef bint wanted = True
         try:
+            claims.note_loop(self)
             if isinstance(value, Claim):
                 wanted = (<Claim> value).end()
                 value = True
             else:
-                self.claims.hold()
+                claims.hold()
         except BaseException:
+            claims.release_hold()
             self.give_back()
             raise
         if not wanted:
+            claims.release_hold()
             self.give_back()
         return value
 

@@ -42,6 +42,8 @@ cdef class Loop:
     cdef long calls_left                  # how often all connections may still offer a small buffer in it
     cdef long file_turn                   # the turn that `file_share` is of
     cdef int file_share                   # what files may still do in it without letting others run
+    cdef dict held                        # by claims: the locks that tasks acquired and that close() hands on. Any thread,
+                                          # by the dict's atomic operations (sync/claims.pyx)
 
     cdef int turn(self) except -1
     cdef bint puts_off(self) noexcept
@@ -54,9 +56,12 @@ cdef class Loop:
     cdef int end_run(self) except -1
     cdef int check(self) except -1
     cdef int close_parts(self) except -1
+    cdef int hand_locks_on(self) except -1
     cdef int drain(self) except -1
     cdef void keep(self, bint kept) noexcept
 
+
+cdef Loop running_loop()
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil

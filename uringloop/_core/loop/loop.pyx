@@ -10,7 +10,7 @@ import sys
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 
 from asyncio import base_events, events, format_helpers
 
@@ -32,8 +32,40 @@ from uringloop._core.objects.guard cimport (
 )
 
 
+cdef extern from *:
+    """
+    /* The Loop that this thread runs. It owns a reference: a greenlet that ends its run after another one's would otherwise
+     * restore a loop that is gone. */
+    static __thread PyObject *ur_thread_loop;
+
+    static PyObject *ur_swap_thread_loop(PyObject *loop) {
+        PyObject *before = ur_thread_loop;
+        ur_thread_loop = loop;
+        return before;
+    }
+    """
+    PyObject *ur_thread_loop
+    PyObject *ur_swap_thread_loop(PyObject *loop) noexcept
+
+
 cdef enum:
     ENDING_ROUNDS = 8  # TLS over TLS needs one for each of them
+
+
+cdef Loop running_loop():
+    """The Loop that this thread runs, or None: no loop, or one of another kind. Unlike asyncio's function, it makes no
+    system call."""
+    return None if ur_thread_loop is NULL else <Loop> ur_thread_loop
+
+
+cdef PyObject *enter_run(Loop loop) noexcept:
+    """What this returns is for `leave_run`."""
+    Py_INCREF(loop)
+    return ur_swap_thread_loop(<PyObject *> loop)
+
+
+cdef void leave_run(PyObject *before) noexcept:
+    Py_XDECREF(ur_swap_thread_loop(before))
 
 
 cdef class Loop:
@@ -50,6 +82,7 @@ cdef class Loop:
         self.inbox.closed = True
         self.spinner = Spinner(0)
         self._transports = TransportTable()
+        self.held = {}
 
     def _set_up(self, engine_class, dict options, double busy_poll):
         """Get an engine. Not __init__: that is BaseEventLoop's, which sets attributes only."""
@@ -80,9 +113,11 @@ cdef class Loop:
     def _run_until_stopped(self):
         """Turn until stop() was called; then the turn it was called in is finished."""
         cdef bint taken = self.engine.take_hands()  # another thread may be closing a socket of the stopped loop
+        cdef PyObject *before
         ur_store_ulong(&self.runner, PyThread_get_thread_ident())
         if taken:
             self.engine.give_hands()
+        before = enter_run(self)
         try:
             self.engine.attach()
             try:
@@ -97,6 +132,7 @@ cdef class Loop:
             finally:
                 self.end_run()
         finally:
+            leave_run(before)
             self.engine.leave()
             ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
 
@@ -120,8 +156,12 @@ cdef class Loop:
         return 0
 
     def _run_once(self):
-        self.engine.attach()
-        self.turn()
+        cdef PyObject *before = enter_run(self)
+        try:
+            self.engine.attach()
+            self.turn()
+        finally:
+            leave_run(before)
 
     cdef int turn(self) except -1:
         cdef int64_t deadline = INT64_MAX
@@ -287,11 +327,23 @@ cdef class Loop:
         self.endings.clear()
         self.timers.clear()
         self.future_arguments = self.idler = None  # they hold the loop, which is to be free as soon as nobody else does
+        self.hand_locks_on()
         self.drain()
         self.engine.close()
         self.ready.clear()
         self.endings.clear()
         self.keep(False)
+        return 0
+
+    cdef int hand_locks_on(self) except -1:
+        """The tasks that hold these locks will never run again, and may live on for as long as the program."""
+        while self.held:
+            claims, lock = self.held.popitem()
+            try:
+                claims.loop_closed(self, lock)
+            except Exception as error:
+                self.call_exception_handler({
+                    "message": f"Exception when the closed loop released {lock!r}", "exception": error})
         return 0
 
     cdef int drain(self) except -1:
