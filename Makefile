@@ -20,7 +20,7 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug test-strict switches stress bench counts performance compat integrations check format
+.PHONY: help venv build debug demo test test-release test-debug test-strict switches stress bench counts performance compat integrations check format rooms
 .PHONY: docs dist clean
 .NOTPARALLEL:
 
@@ -104,6 +104,9 @@ check: build  ## style, types (mypy, pyright), stubs, news fragments, layers and
 	try $(venv)/bin/towncrier build --draft --version next > /dev/null; \
 	try $(python) -m pytest -q tests/meta; \
 	test -z "$$failed" || { echo "check failed:$$failed"; exit 1; }
+
+rooms:  ## writes the table of rooms in docs/design.md from the headers of the files
+	@$(PYTHON) tools/rooms.py
 
 format: venv  ## lets ruff rewrite what it can
 	@$(PYTHON) tools/venv.py $(venv) dev

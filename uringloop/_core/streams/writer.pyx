@@ -8,7 +8,6 @@ from uringloop._core.cpython.attributes cimport attributes_of
 from uringloop._core.cpython.class_exchange cimport exchange_class
 from uringloop._core.objects.guard cimport ur_only_core_makes
 from uringloop._core.streams.reader cimport is_adopted
-from uringloop._core.transport.transport cimport Transport
 
 cdef extern from *:
     """
@@ -37,7 +36,7 @@ cdef class Draining(Coroutine):
             error = attributes_of(self.reader)["_exception"]
             if error is not None:
                 raise error
-        if (<Transport> self.transport).closing if isinstance(self.transport, Transport) else self.transport.is_closing():
+        if self.transport.is_closing():
             # For a turn, so that connection_lost() may be told: who writes and drains on and on finds out.
             self.future = self.protocol._loop.create_future()
             self.protocol._loop.call_soon(futures._set_result_unless_cancelled, self.future, None)

@@ -1,0 +1,1 @@
+# All that relies on CPython beyond its documented API.

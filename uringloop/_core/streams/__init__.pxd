@@ -1,0 +1,1 @@
+# asyncio's StreamReader and StreamWriter, read and written without Python frames.

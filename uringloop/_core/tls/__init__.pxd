@@ -1,0 +1,1 @@
+# TLS over any transport.

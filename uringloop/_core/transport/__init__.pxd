@@ -1,0 +1,1 @@
+# asyncio's transports: stream connections, datagrams, and the listeners that accept connections.

@@ -1,0 +1,1 @@
+# Waiting across loops: what locks, queues and events are made of.
