@@ -13,13 +13,13 @@ TURNS = 5
 def watched(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]:
     """A chain of call_soon: while nobody looks, while somebody does, and afterwards, by turns."""
     from uringloop._core.loop.watch import OPERATIONS, TIMES
-    from uringloop.inspect.looking import Look
+    from uringloop.inspect.observers import Observer
 
     each = seconds / TURNS / 2
     never = chain(loop, each * 2)["rate"]
     looked, after = [], []
     for _ in range(TURNS):
-        with Look(TIMES | OPERATIONS, loop):
+        with Observer(TIMES | OPERATIONS, loop):
             looked.append(chain(loop, each)["rate"])
         after.append(chain(loop, each)["rate"])
     return {

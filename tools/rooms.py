@@ -71,7 +71,11 @@ def imports(path: Path, late: bool = True) -> set[str]:
 def sources(room: str) -> list[Path]:
     """The room's .py, .pyx and .pxd files."""
     place = PACKAGE / room
-    found = [path for path in place.rglob("*") if path.suffix in (".py", ".pyx", ".pxd")] if place.is_dir() else []
+    found = (
+        [path for path in place.rglob("*") if path.suffix in (".py", ".pyx", ".pxd")]
+        if place.is_dir()
+        else []
+    )
     found += [path for path in (place.with_suffix(".py"), place.with_suffix(".pyx")) if path.exists()]
     return sorted(found)
 
@@ -93,7 +97,10 @@ def in_order(room: str) -> list[str]:
     for path in sources(room):
         if path.stem != "__init__":
             files.setdefault(module_of(path), []).append(path)
-    uses = {name: {used for path in paths for used in imports(path, late=False) if used in files} for name, paths in files.items()}
+    uses = {
+        name: {used for path in paths for used in imports(path, late=False) if used in files}
+        for name, paths in files.items()
+    }
     ordered: list[str] = []
     while len(ordered) < len(files):
         free = sorted(name for name in files if name not in ordered and uses[name] <= {name, *ordered})
@@ -117,7 +124,10 @@ def first_sentence(path: Path) -> str:
 
 
 def comment(text: str) -> str:
-    return " ".join(line.lstrip("#").strip() for line in itertools.takewhile(lambda line: line.startswith("#"), text.splitlines()))
+    return " ".join(
+        line.lstrip("#").strip()
+        for line in itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    )
 
 
 def wrapped(name: str, width: int, said: str) -> str:
@@ -136,7 +146,9 @@ def lines() -> Iterator[str]:
             yield wrapped(f"    {header.name}", 24, first_sentence(header))
         for module in in_order(room):
             path = PROJECT / module.replace(".", "/")
-            file = next(found for kind in (".pyx", ".py", ".pxd") if (found := path.with_suffix(kind)).exists())
+            file = next(
+                found for kind in (".pyx", ".py", ".pxd") if (found := path.with_suffix(kind)).exists()
+            )
             yield wrapped(f"    {file.relative_to(place).as_posix()}", 24, first_sentence(file))
 
 

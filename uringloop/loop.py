@@ -31,7 +31,7 @@ from uringloop._core.loop.loop import Loop
 from uringloop._core.transport.datagram import make_datagram_transport
 from uringloop._core.transport.stream import make_stream_transport
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
-from uringloop.inspect.looking import made
+from uringloop.inspect.observers import register_loop
 from uringloop.inspect.operations import Operation, operations
 from uringloop.inspect.statistics import Statistics, statistics
 from uringloop.net import unix_sockets
@@ -128,7 +128,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._readers = Readers(self)
         self._signals = Signals(self)
         self._closed = False
-        self._number = made(self)
+        self._number = register_loop(self)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed() else "running" if self.is_running() else "stopped"
@@ -174,12 +174,12 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         early, the kernel still has what it had: the next call goes on with it."""
         if self.is_running():
             raise RuntimeError("Cannot close a running event loop")
-        if self._closed and not self._kept:
+        if self._closed and not self._kept_alive:
             return
         self._alone("Cannot close a running event loop", self._close_alone)
 
     def _close_alone(self) -> None:
-        if self._closing or (self._closed and not self._kept):  # by another thread, just now
+        if self._closing or (self._closed and not self._kept_alive):  # by another thread, just now
             return  # or a destructor calls this from within: the call above goes on, and closes all
         self._closing = True
         try:

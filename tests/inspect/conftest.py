@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from uringloop.inspect import looking, server
+from uringloop.inspect import observers, server
 
 
 class Running:
@@ -74,4 +74,4 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     if server._serving is not None:
         server._serving.close()
     shutil.rmtree(folder)
-    assert looking._looks == []
+    assert observers._observers == []

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from uringloop._core.loop.watch import TIMES
-from uringloop.inspect.looking import Look
+from uringloop.inspect.observers import Observer
 from uringloop.inspect.opentelemetry import instrument
 
 
@@ -65,7 +65,7 @@ def test_statistics_are_exported_and_cost_the_loop_nothing(loop: Any, exported: 
     with use(exported, loop):
         turn(loop)
         found = exported.metrics(loop)
-        assert loop.watch is None
+        assert loop.monitor is None
     statistics = loop.statistics()
     assert found["uringloop.loop.turns"].value == statistics.turns
     assert found["uringloop.loop.callbacks"].value == statistics.callbacks
@@ -119,7 +119,7 @@ def test_one_loop_is_not_another(new_loop: Callable[..., Any], exported: Exporte
     one, other = new_loop(), new_loop()
     with use(exported, one, callbacks=True):
         assert exported.metrics(one) and not exported.metrics(other)
-        assert other.watch is None
+        assert other.monitor is None
 
 
 def test_after_the_end_nothing_is_told(loop: Any, exported: Exported) -> None:
@@ -128,7 +128,7 @@ def test_after_the_end_nothing_is_told(loop: Any, exported: Exported) -> None:
     instrumentation.end()
     instrumentation.end()
     spans = len(exported.spans())
-    with Look(TIMES, loop):  # somebody else
+    with Observer(TIMES, loop):  # somebody else
         turn(loop)
     assert len(exported.spans()) == spans
     assert "uringloop.loop.turns" not in exported.metrics(loop)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from uringloop._core.loop.watch import OPERATIONS
-from uringloop.inspect.looking import Look
+from uringloop.inspect.observers import Observer
 
 
 def test_a_connection_s_receive_names_its_transport(loop: Any) -> None:
@@ -93,7 +93,7 @@ def test_while_somebody_looks_it_is_known_since_when(loop: Any) -> None:
             theirs.setblocking(False)
             before = loop.create_task(loop.sock_recv(ours, 1))
             await asyncio.sleep(0)
-            with Look(OPERATIONS, loop):
+            with Observer(OPERATIONS, loop):
                 await asyncio.sleep(0)
                 started = loop.time()
                 behind = loop.create_task(loop.sock_recv(theirs, 1))

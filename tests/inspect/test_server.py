@@ -17,7 +17,7 @@ import pytest
 from uringloop.errors import InspectionFailed, InspectorWarning
 from uringloop.inspect import Inspector, serve, server
 from uringloop.inspect.client import Client
-from uringloop.inspect.looking import Look
+from uringloop.inspect.observers import Observer
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_without_a_place_for_it_the_program_is_warned_and_runs(monkeypatch: pyte
 def test_who_left_looks_no_more(inspector: Inspector, running: Any) -> None:
     with Client(os.getpid()) as client:
         client.snapshot()
-        with Look(0):
+        with Observer(0):
             pass
     inspector.close()  # waits for the threads; the fixture asserts that nobody looks
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from uringloop._core.loop.watch import OPERATIONS, TIMES
 from uringloop.inspect import snapshot, snapshots
-from uringloop.inspect.looking import Look
+from uringloop.inspect.observers import Observer
 
 
 def of(loop: Any, **options: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_operations_are_counted_by_kind(loop: Any) -> None:
             await task
         return found
 
-    with Look(OPERATIONS, loop):
+    with Observer(OPERATIONS, loop):
         found = loop.run_until_complete(main())
     assert sum(found.values()) >= 2
     assert found["WakeOp"] == 1
@@ -99,7 +99,7 @@ def test_what_runs_is_shown_with_its_stack_once_it_runs_for_long(loop: Any, monk
         thread.join()
         loop.stop()
 
-    with Look(TIMES, loop):
+    with Observer(TIMES, loop):
         loop.call_soon(look_from_outside)
         loop.run_forever()
     (found,) = seen

@@ -186,7 +186,7 @@ def test_a_full_disk_is_an_error_at_the_end(loop: Any) -> None:
 def test_a_file_that_can_not_be_opened_is_one_at_once(loop: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         trace(tmp_path / "nowhere" / "trace.json").start()
-    assert loop.watch is None
+    assert loop.monitor is None
 
 
 def test_room_for_nothing_is_none(tmp_path: Path) -> None:

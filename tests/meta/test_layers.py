@@ -22,7 +22,9 @@ def name_of(path: Path) -> str:
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_file_uses_only_lower_rooms(path: Path) -> None:
     here = rooms.room_of(rooms.module_of(path))
-    assert here is not None, f"{name_of(path)} has no room: put it into ROOMS of tools/rooms.py where it belongs"
+    assert here is not None, (
+        f"{name_of(path)} has no room: put it into ROOMS of tools/rooms.py where it belongs"
+    )
     for module in rooms.imports(path):
         assert module.split(".")[0] == "uringloop", f"{module}: imports are absolute"
         used = rooms.room_of(module)
@@ -40,7 +42,9 @@ def test_the_table_of_rooms_is_up_to_date() -> None:
 
 
 def test_a_room_for_every_folder_of_the_core() -> None:
-    folders = {f"_core/{path.name}" for path in (rooms.PACKAGE / "_core").iterdir() if list(path.glob("*.pyx"))}
+    folders = {
+        f"_core/{path.name}" for path in (rooms.PACKAGE / "_core").iterdir() if list(path.glob("*.pyx"))
+    }
     assert folders <= set(rooms.ROOMS)
 
 

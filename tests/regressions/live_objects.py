@@ -219,7 +219,7 @@ async def operations() -> Makers:
     async def watched() -> Any:
         ours, _ = pair()
         loop.add_reader(ours, int)
-        return loop._readers._set.watched[ours.fileno()]  # type: ignore[attr-defined]
+        return loop._readers._set.registrations[ours.fileno()]  # type: ignore[attr-defined]
 
     async def accepting() -> Any:
         server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)

@@ -19,7 +19,7 @@ from uringloop.scheduler import Context, Job, Scheduler, StopReport, context, cu
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (context, stopping):
-        monkeypatch.setattr(module, "LEAST_ENDING", 0.1)
+        monkeypatch.setattr(module, "LEAST_END_SECONDS", 0.1)
 
 
 @pytest.fixture

@@ -30,9 +30,9 @@ from uringloop.files.descriptor cimport Descriptor
 from uringloop.files.positional cimport Positional
 from uringloop.files.threads import in_thread
 from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT
-from uringloop.inspect.made import where_made
+from uringloop.inspect.creation import creation_note
 
-cdef object _where_made = where_made  # the interpreter's last collection finds no globals
+cdef object _where_made = creation_note  # the interpreter's last collection finds no globals
 
 cdef class ByteFile(Positional):
     def __cinit__(self, Loop loop, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read,

@@ -28,5 +28,5 @@ cdef class Descriptor:
     cdef int detach(self, int64_t position) except? -1
     cdef int lend(self, int64_t position) except -1
     cdef int finish(self, int64_t position) except -1
-    cdef FileOp told(self, FileOp op)
+    cdef FileOp mark_remote(self, FileOp op)
     cdef int64_t size_now(self) noexcept

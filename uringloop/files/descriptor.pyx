@@ -149,12 +149,12 @@ cdef class Descriptor:
             size = self.size_now()
             if size > offset:
                 length = min(length, <size_t> (size - offset))
-        return self.told(read_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset))
+        return self.mark_remote(read_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset))
 
     cdef FileOp writing(self, Loop loop, object keep, const char *data, size_t length, int64_t offset):
-        return self.told(write_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset))
+        return self.mark_remote(write_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset))
 
-    cdef FileOp told(self, FileOp op):
+    cdef FileOp mark_remote(self, FileOp op):
         """For the same reason the ring is not to try it in the loop's own thread first."""
         if not self.local and not self.stream:
             op.entry.flags = IOSQE_ASYNC

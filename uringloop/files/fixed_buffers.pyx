@@ -66,7 +66,7 @@ cdef class FixedBuffers(Waitlist):
     def __dealloc__(self):
         free(self.numbers)
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         if self.memory is None or self.free == 0:
             return False
         self.free -= 1
@@ -90,7 +90,7 @@ cdef class FixedBuffers(Waitlist):
         lent.lender = self
         return memoryview(lent)
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "FixedBuffers.lend"
 
     cdef int give_back(self) except -1:
@@ -122,7 +122,7 @@ cdef class FixedBuffers(Waitlist):
         cdef bint taken
         cdef bint open
         ur_guard_lock(&self.guard)
-        taken = self.take()
+        taken = self.try_acquire()
         open = self.memory is not None
         ur_guard_unlock(&self.guard)
         if taken:

@@ -19,7 +19,7 @@ from uringloop.files.loops import running_loop
 from uringloop.files.paths import encoded, folder
 from uringloop.files.text_file import TextFile
 from uringloop.files.threads import in_thread
-from uringloop.inspect.made import stack_here
+from uringloop.inspect.creation import creation_stack
 
 if TYPE_CHECKING:
     from _typeshed import OpenBinaryMode, OpenTextMode
@@ -274,5 +274,5 @@ def described(loop: Any, fd: int, order: Order) -> Descriptor:
         if not isinstance(order.file, int):
             os.close(fd)
         raise
-    descriptor.made_at = stack_here(loop)  # if that fails, the descriptor closes its number by itself
+    descriptor.made_at = creation_stack(loop)  # if that fails, the descriptor closes its number by itself
     return descriptor

@@ -34,7 +34,7 @@ cdef class Transfers(Buffered):
         self.current = None
         if op.res > 0:
             if self.current_kind == CURRENT_AHEAD:
-                self.join_ahead((<Chunk> op.keep).data, op.res, False)
+                self.join_ahead((<Chunk> op.memory_owner).data, op.res, False)
             elif self.current_kind == CURRENT_OUT:
                 self.wrote(op.res)
             elif self.current_kind == CURRENT_DIRECT:

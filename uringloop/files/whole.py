@@ -6,7 +6,7 @@ import os
 import secrets
 from typing import Any
 
-from uringloop._core.awaited.file_op import close, fsync, openat2, renameat, surely, unlinkat
+from uringloop._core.awaited.file_op import close, fsync, openat2, renameat, uncancelled, unlinkat
 from uringloop.files.loops import running_loop
 from uringloop.files.opening import open_file
 from uringloop.files.paths import AT_FDCWD, Path, encoded
@@ -74,7 +74,7 @@ async def _replace(path: Path, data: Any, permissions: int, sync: bool) -> None:
                 await file.fsync()
         await to_the_end(renameat(loop, AT_FDCWD, temporary, AT_FDCWD, name, 0, (temporary, path)))
     except BaseException:
-        await to_the_end(surely(unlinkat(loop, AT_FDCWD, temporary, 0, None)))
+        await to_the_end(uncancelled(unlinkat(loop, AT_FDCWD, temporary, 0, None)))
         raise
     if sync:
         fd = await openat2(loop, AT_FDCWD, beside or b".", FOLDER, 0, 0, True, (path,))

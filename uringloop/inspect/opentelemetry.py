@@ -15,8 +15,8 @@ from typing import Any
 
 from opentelemetry import metrics, trace
 
-from uringloop._core.loop.watch import SAMPLES, TIMES, Watch
-from uringloop.inspect.looking import Look, loops
+from uringloop._core.loop.watch import SAMPLES, TIMES, LoopMonitor
+from uringloop.inspect.observers import Observer, loops
 from uringloop.inspect.prometheus import HELP
 from uringloop.inspect.statistics import COUNTERS, Statistics
 from uringloop.version import __version__
@@ -39,8 +39,8 @@ class Instrumentation:
         self._loop = loop
         self._slow_ns = int(slow_seconds * 1e9)
         self._ended = False
-        self._look: Look | None = None
-        self._hooks: list[tuple[Watch, Callable[..., object]]] = []
+        self._observer: Observer | None = None
+        self._hooks: list[tuple[LoopMonitor, Callable[..., object]]] = []
         meter = metrics.get_meter("uringloop", __version__, meter_provider)
         self._tracer = trace.get_tracer("uringloop", __version__, tracer_provider)
         if callbacks:
@@ -50,7 +50,7 @@ class Instrumentation:
                 "s",
                 "How long callbacks take: of busy loops, an even choice of a few thousand an export",
             )
-            self._look = Look(TIMES | SAMPLES, loop, self._begin)
+            self._observer = Observer(TIMES | SAMPLES, loop, self._begin)
         for field in fields(Statistics):
             if field.name == "engine":
                 continue
@@ -75,8 +75,8 @@ class Instrumentation:
     def end(self) -> None:
         """Once or more often."""
         self._ended = True
-        if self._look is not None:
-            self._look.end()
+        if self._observer is not None:
+            self._observer.end()
         hooks, self._hooks = self._hooks, []
         for watch, hook in hooks:
             watch.remove_slow_hook(hook)
@@ -90,15 +90,15 @@ class Instrumentation:
         def read(options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
             found = []
             for loop in self._loops():
-                if name == "turns" and self._look is not None:  # once an export
-                    for seconds in loop.watch.take_samples():
+                if name == "turns" and self._observer is not None:  # once an export
+                    for seconds in loop.monitor.take_samples():
                         self._durations.record(seconds, _attributes(loop))
                 found.append(metrics.Observation(getattr(loop.statistics(), name), _attributes(loop)))
             return found
 
         return read
 
-    def _begin(self, loop: Any, watch: Watch) -> None:
+    def _begin(self, loop: Any, watch: LoopMonitor) -> None:
         attributes = _attributes(loop)
 
         def slow(name: str, detail: str | None, began: int, took: int) -> None:

@@ -36,7 +36,7 @@ def operations(loop: Any) -> list[Operation]:
 
 
 def _since(loop: Any, op: Any) -> float | None:
-    since: int = 0 if loop.watch is None else loop.watch.since(op)
+    since: int = 0 if loop.monitor is None else loop.monitor.since(op)
     return since / 1e9 if since else None
 
 

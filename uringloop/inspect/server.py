@@ -19,7 +19,7 @@ from typing import Any
 
 from uringloop._core.loop.watch import OPERATIONS, TIMES
 from uringloop.errors import InspectorWarning
-from uringloop.inspect.looking import Look
+from uringloop.inspect.observers import Observer
 from uringloop.inspect.snapshots import snapshot
 from uringloop.inspect.tracing import ROOM, Tracing
 
@@ -129,7 +129,7 @@ class Inspector:
                 client.close()
 
     def _serve(self, client: socket.socket) -> None:
-        look = Look(TIMES | OPERATIONS)
+        look = Observer(TIMES | OPERATIONS)
         try:
             with client, client.makefile("rb") as requests:
                 client.settimeout(None)

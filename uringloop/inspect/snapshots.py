@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from uringloop._core.loop.watch import name_of
-from uringloop.inspect.looking import loops
+from uringloop.inspect.observers import loops
 from uringloop.inspect.statistics import thread_cpu_seconds
 from uringloop.version import __version__
 
@@ -63,9 +63,9 @@ def _loop(loop: Any, tasks: int) -> dict[str, Any]:
         "operations": None,
         "tasks": _tasks(loop, tasks),
     }
-    if loop.watch is not None:
-        slept, asleep = loop.watch.slept()
-        kinds = collections.Counter(kind for _, kind, _ in loop.watch.operations())
+    if loop.monitor is not None:
+        slept, asleep = loop.monitor.slept()
+        kinds = collections.Counter(kind for _, kind, _ in loop.monitor.operations())
         found |= {
             "asleep": asleep,
             "slept_seconds": slept / 1e9,
@@ -85,7 +85,7 @@ def _thread_name(ident: int | None) -> str | None:
 
 def running(loop: Any, least: float | None = None) -> dict[str, Any] | None:
     """The callback that runs, with its stack if that is so for `least` seconds (STUCK) already."""
-    now = loop.watch.running()
+    now = loop.monitor.running()
     if now is None:
         return None
     begun, since, called, kind = now
@@ -94,7 +94,7 @@ def running(loop: Any, least: float | None = None) -> dict[str, Any] | None:
     stack = None
     if seconds >= (STUCK if least is None else least):
         stack = stack_of(loop)
-        after = loop.watch.running()
+        after = loop.monitor.running()
         if after is None or after[0] != begun:
             return None  # the stack is another's
     return {"begun": begun, "seconds": seconds, "name": name, "detail": detail, "stack": stack}
@@ -119,7 +119,7 @@ def _slowest(loop: Any) -> list[dict[str, Any]]:
     now = time.monotonic_ns()
     return [
         {"seconds": took / 1e9, "ago_seconds": (now - began - took) / 1e9, "name": name, "detail": detail}
-        for took, began, name, detail in loop.watch.slowest_callbacks()
+        for took, began, name, detail in loop.monitor.slowest_callbacks()
     ]
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from uringloop._core.loop.watch import OPERATIONS, TIMES, Watch, name_of
-from uringloop.inspect.looking import Look
+from uringloop._core.loop.watch import OPERATIONS, TIMES, LoopMonitor, name_of
+from uringloop.inspect.observers import Observer
 
 ROOM = 100_000
 
@@ -31,12 +31,12 @@ class Tracing:
             raise ValueError(f"room must be at least 1 record, not {room}")
         self.room = room
         self.began = time.monotonic_ns()
-        self._watches: list[tuple[int, Watch]] = []
+        self._watches: list[tuple[int, LoopMonitor]] = []
         self._events: list[dict[str, Any]] | None = None
         self._lost = 0
         self._guard = threading.Lock()
         try:
-            self._look = Look(TIMES | OPERATIONS, loop, self._begin)
+            self._observer = Observer(TIMES | OPERATIONS, loop, self._begin)
         except BaseException:
             for _, watch in self._watches:
                 watch.take_trace()
@@ -50,7 +50,7 @@ class Tracing:
     ) -> None:
         self.end()
 
-    def _begin(self, loop: Any, watch: Watch) -> None:
+    def _begin(self, loop: Any, watch: LoopMonitor) -> None:
         watch.start_trace(self.room)
         self._watches.append((loop._number, watch))
 
@@ -59,7 +59,7 @@ class Tracing:
         with self._guard:
             if self._events is not None:
                 return
-            self._look.end()
+            self._observer.end()
             self._events = [_named("process_name", 0, Path(sys.argv[0] or "python").name)]
             for number, watch in self._watches:
                 unfinished = list(_unfinished(watch))
@@ -79,7 +79,7 @@ class Tracing:
         }
 
 
-def _unfinished(watch: Watch) -> Iterator[Record]:
+def _unfinished(watch: LoopMonitor) -> Iterator[Record]:
     """The callback that still runs, and what is in the kernel."""
     now = watch.running()
     if now is not None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from uringloop._core.loop.watch import TIMES
-from uringloop.inspect.looking import Look, loops
+from uringloop.inspect.observers import Observer, loops
 from uringloop.inspect.snapshots import running
 
 logger = logging.getLogger("uringloop")
@@ -48,7 +48,7 @@ class Watchdog:
         self._watched = loop
         self._reported: dict[int, int] = {}  # by loop: which of its callbacks
         self._ended = threading.Event()
-        self._look = Look(TIMES, loop)
+        self._observer = Observer(TIMES, loop)
         self._thread = threading.Thread(target=self._watch, name="uringloop watchdog", daemon=True)
         self._thread.start()
 
@@ -63,14 +63,14 @@ class Watchdog:
     def stop(self) -> None:
         """Once or more often."""
         self._ended.set()
-        self._look.end()
+        self._observer.end()
         if self._thread is not threading.current_thread():
             self._thread.join()
 
     def look(self) -> None:
         """Report whatever has been running for too long and was not reported; the thread does so all the time."""
         for loop in loops() if self._watched is None else [self._watched]:
-            now = loop.watch.running() if loop.watch is not None else None
+            now = loop.monitor.running() if loop.monitor is not None else None
             if now is None or self._reported.get(loop._number) == now[0]:
                 continue
             found = running(loop, self.seconds)

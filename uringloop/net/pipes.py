@@ -7,17 +7,17 @@ from __future__ import annotations
 from asyncio import unix_events
 from typing import TYPE_CHECKING, Any
 
-from uringloop.inspect.made import SaysWhere, stack_here
+from uringloop.inspect.creation import WarnsWithStack, creation_stack
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
 
-class ReadPipeTransport(SaysWhere, unix_events._UnixReadPipeTransport):  # type: ignore[name-defined,misc]
+class ReadPipeTransport(WarnsWithStack, unix_events._UnixReadPipeTransport):  # type: ignore[name-defined,misc]
     pass
 
 
-class WritePipeTransport(SaysWhere, unix_events._UnixWritePipeTransport):  # type: ignore[name-defined,misc]
+class WritePipeTransport(WarnsWithStack, unix_events._UnixWritePipeTransport):  # type: ignore[name-defined,misc]
     pass
 
 
@@ -25,7 +25,7 @@ def make_read_pipe_transport(
     loop: EventLoop, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
 ) -> Any:
     transport = ReadPipeTransport(loop, pipe, protocol, waiter, extra)
-    transport.made_at = stack_here(loop)
+    transport.made_at = creation_stack(loop)
     return transport
 
 
@@ -33,5 +33,5 @@ def make_write_pipe_transport(
     loop: EventLoop, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
 ) -> Any:
     transport = WritePipeTransport(loop, pipe, protocol, waiter, extra)
-    transport.made_at = stack_here(loop)
+    transport.made_at = creation_stack(loop)
     return transport

@@ -65,28 +65,28 @@ class Readers:
         handle = None if self._set is None else self._set.remove(fd, write)
         if handle is None or self._set is None:
             return False
-        if fd not in self._set.watched:
+        if fd not in self._set.registrations:
             self._objects.pop(fd, None)
         handle.cancel()
         return True
 
     def operations(self) -> Iterator[Operation]:
         """What the kernel watches, and for which handles."""
-        for watched in [] if self._set is None else list(self._set.watched.values()):
+        for watched in [] if self._set is None else list(self._set.registrations.values()):
             for kind, handle in (("reader", watched.reader), ("writer", watched.writer)):
                 if handle is not None:
                     yield Operation(kind, watched.fd, "in kernel", handle)
 
     def events(self, fd: int) -> int:
         """What is watched, in the words of `selectors`."""
-        watched = None if self._set is None else self._set.watched.get(fd)
+        watched = None if self._set is None else self._set.registrations.get(fd)
         if watched is None:
             return 0
         reading = selectors.EVENT_READ if watched.reader is not None else 0
         return reading | (selectors.EVENT_WRITE if watched.writer is not None else 0)
 
     def clear(self) -> None:
-        for fd in [] if self._set is None else list(self._set.watched):
+        for fd in [] if self._set is None else list(self._set.registrations):
             self.remove(fd, False)
             self.remove(fd, True)
 

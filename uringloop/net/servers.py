@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from uringloop._core.transport.accept import AcceptOp
 from uringloop._core.transport.accepted import connected
-from uringloop.inspect.made import stack_here, where_made
+from uringloop.inspect.creation import creation_note, creation_stack
 from uringloop.net.readers import descriptor
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Listener:
         self._server = server
         self._timeouts = timeouts
         self._context = context or contextvars.copy_context()
-        self._made_at = stack_here(loop)
+        self._made_at = creation_stack(loop)
         self._failing = False  # since the last connection accept() has failed, and that was reported
         self._accept = AcceptOp(loop, descriptor(sock), self)
         self._accept.start()
@@ -62,7 +62,7 @@ class Listener:
     def report_unclosed(self) -> None:
         """Debug mode: the loop closes, and this was never stopped."""
         if self._made_at is not None:
-            message = f"unclosed server {self._server!r}{where_made(self._made_at)}"
+            message = f"unclosed server {self._server!r}{creation_note(self._made_at)}"
             warnings.warn(message, ResourceWarning, stacklevel=3, source=self._server)
 
     connected = connected

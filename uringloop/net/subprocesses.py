@@ -12,7 +12,7 @@ from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
 from uringloop._core.awaited.child import ChildOp, reap, settle, try_finish
-from uringloop.inspect.made import SaysWhere, stack_here
+from uringloop.inspect.creation import WarnsWithStack, creation_stack
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WAKES_AT_EXIT = "_exit_waiters" in base_subprocess.BaseSubprocessTransport._process_exited.__code__.co_names
 
 
-class SubprocessTransport(SaysWhere, base_subprocess.BaseSubprocessTransport):
+class SubprocessTransport(WarnsWithStack, base_subprocess.BaseSubprocessTransport):
     """asyncio's, with a Popen, and with the word of the kernel that the process has ended."""
 
     _proc: subprocess.Popen[bytes] | None
@@ -87,7 +87,7 @@ async def make_subprocess_transport(
     transport = SubprocessTransport(
         loop, protocol, args, shell, stdin, stdout, stderr, bufsize, waiter=waiter, extra=extra, **kwargs
     )
-    transport.made_at = stack_here(loop)
+    transport.made_at = creation_stack(loop)
     try:
         exited = functools.partial(contextvars.copy_context().run, transport.exited)
         pid = transport.get_pid()

@@ -18,7 +18,7 @@ from uringloop.scheduler.intake import Intake
 Hook = Callable[["Context"], object]
 
 # What a context gives its async generators, executor and stop hook to end in, where `grace` is less.
-LEAST_ENDING = 3.0
+LEAST_END_SECONDS = 3.0
 
 _here = threading.local()
 
@@ -46,7 +46,8 @@ class Context:
         self.cpus = cpus
         self.error: BaseException | None = None  # what its loop died of
         self.abandoned: list[Any] = []  # jobs whose tasks would not end
-        self.endings: set[Callable[[], object]] = set()  # called on its thread once it takes no more jobs
+        # Called on its thread once it takes no more jobs.
+        self.stop_callbacks: set[Callable[[], object]] = set()
         self._on_start, self._on_stop = on_start, on_stop
         self._grace = 0.0
         self._asked = False  # its own thread's: to stop
@@ -133,13 +134,13 @@ class Context:
         self._ends = True
         intake.close(self._death())
         try:
-            self._call_endings()
+            self._call_stop_callbacks()
             if self.error is not None:
                 for job in list(intake.running):
                     job._break_off(self._death())
             self._finish(self._end_tasks())
-            deadline = time.monotonic() + max(self._grace, LEAST_ENDING)
-            self._finish(_at_most(loop.shutdown_asyncgens(), deadline))
+            deadline = time.monotonic() + max(self._grace, LEAST_END_SECONDS)
+            self._finish(_run_until_deadline(loop.shutdown_asyncgens(), deadline))
             self._finish(_end_executor(loop, deadline))
             if self._on_stop is not None:
                 self._on_stop(self)
@@ -170,8 +171,8 @@ class Context:
                 message = f"{self!r} was interrupted while it ended"
                 self.loop.call_exception_handler({"message": message, "exception": error})
 
-    def _call_endings(self) -> None:
-        for ending in list(self.endings):
+    def _call_stop_callbacks(self) -> None:
+        for ending in list(self.stop_callbacks):
             try:
                 ending()
             except Exception as error:
@@ -219,7 +220,7 @@ class Context:
         return f"<Context {self.name} {state} load={self.load}>"
 
 
-async def _at_most(work: Coroutine[Any, Any, Any], deadline: float) -> None:
+async def _run_until_deadline(work: Coroutine[Any, Any, Any], deadline: float) -> None:
     """What does not end by then, nor by being cancelled, is left behind: the loop closes."""
     task = asyncio.ensure_future(work)
     await asyncio.wait([task], timeout=max(deadline - time.monotonic(), 0))

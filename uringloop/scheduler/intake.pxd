@@ -7,7 +7,7 @@ from uringloop._core.objects.guard cimport ur_guard
 from uringloop.scheduler.outcome cimport Outcome
 
 
-cdef class Start(Runnable):
+cdef class PendingJob(Runnable):
     # Of whoever holds it: the queue it is in.
     cdef Outcome job
     cdef object coroutine          # until it is a task
@@ -27,14 +27,14 @@ cdef class Intake(Idler):
     cdef tuple peers               # set once, before the first job, and read by jobs without it; () without stealing
     cdef ReadyQueue waiting        # not started, and any context may
     cdef ReadyQueue pinned         # not started, and this context will
-    cdef int called                # it is in the loop's inbox or ready queue, and will run; a hint without the guard
+    cdef int scheduled             # it is in the loop's inbox or ready queue, and will run; a hint without the guard
     cdef readonly bint closed      # nothing is taken any more
     cdef object cause              # written before: None, or what jobs that were taken and did not start fail with
     # The context's thread:
     cdef int64_t last_run_ns
     cdef Py_ssize_t last_started
-    # Statistics. `handed` by any thread, atomic: jobs accepted and not begun; the others by the context's thread.
-    cdef long handed
+    # Statistics. `unstarted` by any thread, atomic: jobs accepted and not begun; the others by the context's thread.
+    cdef long unstarted
     cdef long submitted
     cdef readonly long started
     cdef readonly long stolen
@@ -42,15 +42,15 @@ cdef class Intake(Idler):
     cdef readonly long failed
     cdef readonly long cancelled
 
-    cdef int call(self) except -1
-    cdef bint hand(self, Runnable node) except -1
+    cdef int schedule(self) except -1
+    cdef bint push_to_loop(self, Runnable node) except -1
     cdef bint is_busy(self) noexcept
-    cdef int nudge_idle(self, Py_ssize_t count) except -1
-    cdef bint begin_call(self) noexcept
-    cdef Py_ssize_t share(self, int64_t now)
+    cdef int unpark_idle(self, Py_ssize_t count) except -1
+    cdef bint claim_schedule(self) noexcept
+    cdef Py_ssize_t batch_limit(self, int64_t now)
     cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1
     cdef bint begin_next(self, ReadyQueue line) except -1
-    cdef Intake richest(self)
-    cdef Py_ssize_t lined_up(self) noexcept
+    cdef Intake choose_victim(self)
+    cdef Py_ssize_t stealable(self) noexcept
     cdef bint steal(self, Py_ssize_t most) except -1
     cdef int refuse_all(self, ReadyQueue rest) except -1

@@ -1,4 +1,4 @@
-# Start and Intake: how a job gets to its context and becomes a task there. A context has one Intake, which owns
+# PendingJob and Intake: how a job gets to its context and becomes a task there. A context has one Intake, which owns
 # the jobs that were handed to it and have not started: two lines, of those that an idle context may take over and of
 # those that are pinned. What has started never moves. The loop is handed the intake, not the jobs: so a loop that is
 # blocked, or dead, has none of them, and they can still be taken over or refused by any thread.
@@ -29,7 +29,7 @@ cdef enum:
 cdef object _Task = tasks.Task
 
 
-cdef class Start(Runnable):
+cdef class PendingJob(Runnable):
     """A job on its way to its context, and the coroutine that was not started."""
 
     cdef int begin(self) except -1:
@@ -84,40 +84,40 @@ cdef class Intake(Idler):
 
     def submit(self, Outcome job, coroutine, cvars, bint pinned):
         """From any thread. False: the context takes no jobs any more, and the coroutine is untouched."""
-        cdef bint call = False, busy = self.is_busy()
-        cdef Start start = Start.__new__(Start)
+        cdef bint must_schedule = False, busy = self.is_busy()
+        cdef PendingJob start = PendingJob.__new__(PendingJob)
         start.job, start.coroutine, start.cvars = job, coroutine, cvars
         start.intake = self
         pinned = pinned or not self.peers
-        ur_add_long(&self.handed, 1)
+        ur_add_long(&self.unstarted, 1)
         ur_guard_lock(&self.guard)
         if self.closed:
             ur_guard_unlock(&self.guard)
-            ur_add_long(&self.handed, -1)
+            ur_add_long(&self.unstarted, -1)
             return False
         ready_push(self.pinned if pinned else self.waiting, start)
-        call = not self.called
-        ur_store_flag(&self.called, True)
+        must_schedule = not self.scheduled
+        ur_store_flag(&self.scheduled, True)
         ur_guard_unlock(&self.guard)
         ur_add_long(&self.submitted, 1)
-        if call:
-            self.call()
-        if not pinned and (busy or not call):
-            self.nudge_idle(1)
+        if must_schedule:
+            self.schedule()
+        if not pinned and (busy or not must_schedule):
+            self.unpark_idle(1)
         return True
 
     def reserve(self, Py_ssize_t count):
         """So many of a batch are going to be handed in: they count at once, for who looks where the load is least."""
-        ur_add_long(&self.handed, count)
+        ur_add_long(&self.unstarted, count)
 
     def submit_batch(self, list batch, bint pinned):
         """The same for many (job, coroutine, cvars), each of them reserved, with one wake at most."""
-        cdef bint call = False, busy = self.is_busy()
+        cdef bint must_schedule = False, busy = self.is_busy()
         cdef Py_ssize_t count = len(batch)
         cdef ReadyQueue starts = ReadyQueue()
-        cdef Start start
+        cdef PendingJob start
         for job, coroutine, cvars in batch:
-            start = Start.__new__(Start)
+            start = PendingJob.__new__(PendingJob)
             start.job, start.coroutine, start.cvars = <Outcome?> job, coroutine, cvars
             start.intake = self
             ready_push(starts, start)
@@ -125,62 +125,62 @@ cdef class Intake(Idler):
         ur_guard_lock(&self.guard)
         if self.closed:
             ur_guard_unlock(&self.guard)
-            ur_add_long(&self.handed, -count)
+            ur_add_long(&self.unstarted, -count)
             return False
         (self.pinned if pinned else self.waiting).append(starts)
-        call = not self.called
-        ur_store_flag(&self.called, True)
+        must_schedule = not self.scheduled
+        ur_store_flag(&self.scheduled, True)
         ur_guard_unlock(&self.guard)
         ur_add_long(&self.submitted, count)
-        if call:
-            self.call()
+        if must_schedule:
+            self.schedule()
         if not pinned:
-            self.nudge_idle(count if busy else count - call)
+            self.unpark_idle(count if busy else count - must_schedule)
         return True
 
     cdef bint is_busy(self) noexcept:
         """As far as one can tell from another thread: it neither sleeps nor looks whether it should."""
-        return not ur_load_flag(&self.loop.inbox.asleep) and not ur_load_flag(&self.loop.spinner.looks)
+        return not ur_load_flag(&self.loop.inbox.asleep) and not ur_load_flag(&self.loop.spinner.spinning)
 
-    cdef int call(self) except -1:
+    cdef int schedule(self) except -1:
         # Closed in between: closing sees to what waits.
-        self.hand(self)
+        self.push_to_loop(self)
         return 0
 
-    cdef bint hand(self, Runnable node) except -1:
+    cdef bint push_to_loop(self, Runnable node) except -1:
         cdef Loop loop = self.loop
         if runs_here(loop):
             ready_push(loop.ready, node)
             return True
-        return loop.inbox.offer(node)
+        return loop.inbox.try_push(node)
 
-    cdef int nudge_idle(self, Py_ssize_t count) except -1:
+    cdef int unpark_idle(self, Py_ssize_t count) except -1:
         """More waits than this context has begun on: wake so many that sleep, which will look for work."""
         cdef Intake peer
         for peer in self.peers:
             if count <= 0:
                 break
-            if peer is self or not ur_load_flag(&peer.loop.inbox.asleep) or ur_load_flag(&peer.called):
+            if peer is self or not ur_load_flag(&peer.loop.inbox.asleep) or ur_load_flag(&peer.scheduled):
                 continue
-            if peer.begin_call():
-                peer.call()
+            if peer.claim_schedule():
+                peer.schedule()
                 count -= 1
         return 0
 
-    cdef bint begin_call(self) noexcept:
+    cdef bint claim_schedule(self) noexcept:
         """From any thread. True: it is the caller's to hand this to the loop."""
-        cdef bint call
+        cdef bint must_schedule
         ur_guard_lock(&self.guard)
-        call = not self.called and not self.closed
-        if call:
-            ur_store_flag(&self.called, True)
+        must_schedule = not self.scheduled and not self.closed
+        if must_schedule:
+            ur_store_flag(&self.scheduled, True)
         ur_guard_unlock(&self.guard)
-        return call
+        return must_schedule
 
     cdef int run(self, object loop) except -1:
         """Start some; if more wait, here or elsewhere, again in the next turn."""
         cdef int64_t now = ur_now_ns()
-        cdef Py_ssize_t most = self.share(now), begun = 0, first
+        cdef Py_ssize_t most = self.batch_limit(now), begun = 0, first
         cdef bint again
         ur_guard_lock(&self.guard)
         first = self.pinned.count  # those that come meanwhile have their turn later
@@ -198,7 +198,7 @@ cdef class Intake(Idler):
             ur_guard_lock(&self.guard)
             again = begun != 0 or self.waiting.head is not NULL or self.pinned.head is not NULL
             if not again:
-                ur_store_flag(&self.called, False)
+                ur_store_flag(&self.scheduled, False)
             ur_guard_unlock(&self.guard)
             if again:
                 ready_push(self.loop.ready, self)
@@ -219,15 +219,15 @@ cdef class Intake(Idler):
         ur_guard_unlock(&self.guard)
         if node is NULL:
             return False
-        ur_add_long(&self.handed, -1)
+        ur_add_long(&self.unstarted, -1)
         try:
-            (<Start> node).intake = self
-            (<Start> node).begin()
+            (<PendingJob> node).intake = self
+            (<PendingJob> node).begin()
         finally:
             Py_DECREF(<object> node)
         return True
 
-    cdef Py_ssize_t share(self, int64_t now):
+    cdef Py_ssize_t batch_limit(self, int64_t now):
         """How many to start: what took a millisecond last time, if that was one turn ago."""
         cdef int64_t took = now - self.last_run_ns
         cdef Py_ssize_t most
@@ -236,7 +236,7 @@ cdef class Intake(Idler):
         most = <Py_ssize_t> (SLICE_NS * self.last_started // took)
         return max(1, min(most, MOST_AT_ONCE, 2 * self.last_started + 2))
 
-    cdef bint finds_work(self) except -1:
+    cdef bint schedule_stealing(self) except -1:
         """Who hands a job to a busy context looks for one that sleeps; one that did not yet must look itself. What waits
         for a context that is just being woken is left to it."""
         cdef bint found = False
@@ -246,23 +246,23 @@ cdef class Intake(Idler):
         peers = self.peers
         ur_guard_unlock(&self.guard)
         for peer in peers:
-            found = found or peer is not self and peer.is_busy() and peer.lined_up()
-        if not found or not self.begin_call():
+            found = found or peer is not self and peer.is_busy() and peer.stealable()
+        if not found or not self.claim_schedule():
             return False
         ready_push(self.loop.ready, self)
         return True
 
-    cdef Intake richest(self):
+    cdef Intake choose_victim(self):
         """The other context at which most jobs wait; None: none do."""
         cdef Intake peer, found = None
         cdef Py_ssize_t count, longest = 0
         for peer in self.peers:
-            count = 0 if peer is self else peer.lined_up()
+            count = 0 if peer is self else peer.stealable()
             if count > longest:
                 found, longest = peer, count
         return found
 
-    cdef Py_ssize_t lined_up(self) noexcept:
+    cdef Py_ssize_t stealable(self) noexcept:
         """How many wait that any context may start; from any thread."""
         cdef Py_ssize_t count
         ur_guard_lock(&self.guard)
@@ -273,7 +273,7 @@ cdef class Intake(Idler):
     cdef bint steal(self, Py_ssize_t most) except -1:
         """Half of what waits where most waits, into our own line. False: there is none."""
         cdef ReadyQueue batch = ReadyQueue()
-        cdef Intake victim = self.richest()
+        cdef Intake victim = self.choose_victim()
         cdef Py_ssize_t count
         cdef bint taken
         if victim is None:
@@ -286,8 +286,8 @@ cdef class Intake(Idler):
         count = batch.count
         if count == 0:
             return False
-        ur_add_long(&victim.handed, -count)
-        ur_add_long(&self.handed, count)
+        ur_add_long(&victim.unstarted, -count)
+        ur_add_long(&self.unstarted, count)
         self.stolen += count
         ur_guard_lock(&self.guard)
         taken = not self.closed
@@ -315,12 +315,12 @@ cdef class Intake(Idler):
 
     cdef int refuse_all(self, ReadyQueue rest) except -1:
         cdef PyObject *node
-        ur_add_long(&self.handed, -rest.count)
+        ur_add_long(&self.unstarted, -rest.count)
         while rest.head is not NULL:
             node = ready_pop(rest)
             try:
-                (<Start> node).intake = self
-                (<Start> node).refuse()
+                (<PendingJob> node).intake = self
+                (<PendingJob> node).refuse()
             finally:
                 Py_DECREF(<object> node)
         return 0
@@ -338,16 +338,16 @@ cdef class Intake(Idler):
     @property
     def load(self):
         """Jobs that wait or run; without a lock, and so of a moment ago."""
-        return ur_load_long(&self.handed) + len(self.running)
+        return ur_load_long(&self.unstarted) + len(self.running)
 
     @property
     def pending(self):
         """Jobs that have not started."""
-        return ur_load_long(&self.handed)
+        return ur_load_long(&self.unstarted)
 
     @property
     def accepted(self):
         return ur_load_long(&self.submitted)
 
 
-ur_only_core_makes(Start)
+ur_only_core_makes(PendingJob)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
 from uringloop.scheduler.outcome import Outcome
-from uringloop.sync.tally import Tally
+from uringloop.sync.wait_group import WaitGroup
 
 T = TypeVar("T")
 Work = Coroutine[Any, Any, T] | Callable[..., Coroutine[Any, Any, T]]
@@ -33,10 +33,10 @@ class Job(Outcome[T], Future[T]):
         return f"<Job{name} {self._state.lower().partition('_')[0]}{context}>"
 
 
-class Own:
+class InternalJobs:
     """Whose jobs the scheduler's own are: counted as alive, but not by max_pending."""
 
-    def __init__(self, alive: Tally) -> None:
+    def __init__(self, alive: WaitGroup) -> None:
         self._alive = alive
 
     def _settled(self, job: Job[Any]) -> None:

@@ -20,13 +20,13 @@ cdef class Outcome(Waitlist):
     cdef list callbacks            # None: no more are to come
     cdef object condition          # of concurrent.futures, made when it first looks
     cdef readonly list _waiters    # the same
-    cdef int told                  # and they know; read by any thread
+    cdef int announced             # and they know; read by any thread
     cdef int looked                # somebody saw the error: set once, by any thread
     cdef readonly object _name     # never changes: of its task; None: asyncio names it
     cdef readonly object _owner    # never changes: whom `_settled` tells
     cdef public object _intake     # where it was started, if it was
 
     cdef bint begin(self, object loop) except -1
-    cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState at_most) except -1
+    cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState highest_state) except -1
     cdef int announce(self) except -1
     cdef object get(self, object cancelled)

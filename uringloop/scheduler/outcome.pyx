@@ -10,7 +10,7 @@ from asyncio.log import logger
 from cpython.object cimport PyObject
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
-from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
 from uringloop.errors import JobExited
@@ -42,14 +42,14 @@ cdef class Outcome(Waitlist):
         ur_guard_unlock(&self.guard)
         return pending
 
-    cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState at_most) except -1:
-        """From whichever thread knows. False: it was settled before, or is beyond the state `at_most`."""
+    cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState highest_state) except -1:
+        """From whichever thread knows. False: it was settled before, or is beyond the state `highest_state`."""
         cdef PyObject *chain = NULL
         cdef bint first
         cdef object loop = None
         cdef object traceback = None if error is None else error.__traceback__
         ur_guard_lock(&self.guard)
-        first = self.state <= <int> at_most
+        first = self.state <= <int> highest_state
         if first:
             self.value = value      # they were None: nothing dies under the guard
             self.error = error
@@ -104,11 +104,11 @@ cdef class Outcome(Waitlist):
         callbacks, self.callbacks = self.callbacks, None
         condition = self.condition  # who makes one from now on finds the state settled
         if condition is None:
-            ur_store_flag(&self.told, True)
+            ur_store_flag(&self.announced, True)
         ur_guard_unlock(&self.guard)
         if condition is not None:
             with condition:
-                ur_store_flag(&self.told, True)
+                ur_store_flag(&self.announced, True)
                 for waiter in self._waiters:
                     if ur_load_flag(&self.state) == OUTCOME_CANCELLED:
                         waiter.add_cancelled(self)
@@ -123,7 +123,7 @@ cdef class Outcome(Waitlist):
 
     # Waiting for it
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         return ur_load_flag(&self.state) > OUTCOME_RUNNING
 
     cdef object collect(self, object value):
@@ -162,8 +162,8 @@ cdef class Outcome(Waitlist):
         return self.error
 
     def _wait(self, timeout):
-        patience(timeout)
-        if self.take():
+        timeout_seconds(timeout)
+        if self.try_acquire():
             return
         not_in_a_loop("Job.result()", "`await job`")
         if self.block(_THREAD, timeout) is TIMED_OUT:
@@ -214,7 +214,7 @@ cdef class Outcome(Waitlist):
 
     def _get_snapshot(self):
         """How asyncio.wrap_future asks since Python 3.15: done, cancelled, result, exception."""
-        if not self.take():
+        if not self.try_acquire():
             return False, False, None, None
         ur_store_flag(&self.looked, True)
         return True, ur_load_flag(&self.state) == OUTCOME_CANCELLED, self.value, self.error
@@ -224,8 +224,8 @@ cdef class Outcome(Waitlist):
     @property
     def _state(self):
         """They look with the condition, and add themselves to those that are told: one or the other, never both."""
-        cdef bint told = ur_load_flag(&self.told)
-        return _STATES[ur_load_flag(&self.state) if told else min(ur_load_flag(&self.state), <int> OUTCOME_RUNNING)]
+        cdef bint announced = ur_load_flag(&self.announced)
+        return _STATES[ur_load_flag(&self.state) if announced else min(ur_load_flag(&self.state), <int> OUTCOME_RUNNING)]
 
     @property
     def _condition(self):

@@ -16,17 +16,17 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from uringloop._core.wait.patience import seconds
+from uringloop._core.wait.patience import optional_seconds
 from uringloop.errors import SchedulerFull
 from uringloop.loop import EventLoop, new_event_loop
-from uringloop.scheduler.beside import Beside
-from uringloop.scheduler.context import LEAST_ENDING, Context, Hook, current_context
+from uringloop.scheduler.context import LEAST_END_SECONDS, Context, Hook, current_context
 from uringloop.scheduler.dispatch import Dispatch, by_key, policy
-from uringloop.scheduler.job import Job, Own, Work, coroutine_of
+from uringloop.scheduler.job import InternalJobs, Job, Work, coroutine_of
 from uringloop.scheduler.served import Connected, Factory, Served
-from uringloop.scheduler.stopping import StopReport, end, longest_ending
+from uringloop.scheduler.stopping import StopReport, end_contexts, longest_end_seconds
+from uringloop.scheduler.sync_threads import SyncThreads
 from uringloop.sync.semaphore import Semaphore
-from uringloop.sync.tally import Tally
+from uringloop.sync.wait_group import WaitGroup
 
 T = TypeVar("T")
 
@@ -73,9 +73,9 @@ class Scheduler:
             threading.Condition()
         )  # of who starts or stops; its lock is held by nobody who waits for jobs
         self._busy = False  # somebody does
-        self._alive, self._serving = Tally(), Tally()
-        self._beside = Beside(name)
-        self._own = Own(self._alive)
+        self._alive, self._serving = WaitGroup(), WaitGroup()
+        self._sync_threads = SyncThreads(name)
+        self._internal_jobs = InternalJobs(self._alive)
         self._served: list[Served] = []
         self.contexts: tuple[Context, ...] = ()
         self._living: tuple[Context, ...] = ()
@@ -93,7 +93,7 @@ class Scheduler:
                     contexts.append(Context(f"{self.name}-{number}", cpus=cpus, **self._options))
                     contexts[-1].start()
             except BaseException:
-                end([context for context in contexts if context.alive], 0)
+                end_contexts([context for context in contexts if context.alive], 0)
                 raise
             self.contexts = self._living = tuple(contexts)
             if self._stealing:
@@ -123,8 +123,8 @@ class Scheduler:
         A stop while another is under way waits for that one, and raises TimeoutError where that takes longer
         than it would have itself."""
         self._not_from_within("stop()", "aclose()")
-        timeout, grace = seconds(timeout), seconds(grace) or 0.0
-        with self._turns(None if timeout is None else timeout + longest_ending(grace)):
+        timeout, grace = optional_seconds(timeout), optional_seconds(grace) or 0.0
+        with self._turns(None if timeout is None else timeout + longest_end_seconds(grace)):
             if self._state in (NEW, STOPPED):
                 self._state = STOPPED
                 return StopReport()
@@ -134,10 +134,10 @@ class Scheduler:
             self._wait_for_all(timeout)
             cancelled = self._alive.count
             connections = sum(served.connections for served in self._served)
-            self._beside.close()
-            deadline = time.monotonic() + (grace if cancelled else max(grace, LEAST_ENDING))
-            stuck = end(self.contexts, grace)
-            abandoned = self._beside.wait(max(deadline - time.monotonic(), 0))
+            self._sync_threads.close()
+            deadline = time.monotonic() + (grace if cancelled else max(grace, LEAST_END_SECONDS))
+            stuck = end_contexts(self.contexts, grace)
+            abandoned = self._sync_threads.wait(max(deadline - time.monotonic(), 0))
             self._state = STOPPED
             return StopReport(
                 cancelled,
@@ -180,7 +180,7 @@ class Scheduler:
     def _is_mine(self) -> bool:
         """Is this a context's thread, or one of run_sync's?"""
         context = current_context()
-        return (context is not None and context in self.contexts) or self._beside.here
+        return (context is not None and context in self.contexts) or self._sync_threads.is_current_thread
 
     async def aclose(self, timeout: float | None = None, grace: float = 5.0) -> StopReport:
         """`stop`, awaited on a loop that is none of the scheduler's. Cancelling it leaves the stop to go on."""
@@ -323,15 +323,15 @@ class Scheduler:
         self._alive.begin()
         try:
             self._admit()
-            self._beside.run(job, function, args)
+            self._sync_threads.run(job, function, args)
         except BaseException:
             job.cancel()
             raise
         return job
 
-    def _submit_own(self, coroutine: Coroutine[Any, Any, T], context: Context) -> Job[T]:
+    def _submit_internal(self, coroutine: Coroutine[Any, Any, T], context: Context) -> Job[T]:
         """A job of ours, which max_pending does not count."""
-        return self._hand_in(Job(self._own), coroutine, None, context)
+        return self._hand_in(Job(self._internal_jobs), coroutine, None, context)
 
     def _hand_in(
         self, job: Job[T], coroutine: Coroutine[Any, Any, T], key: Hashable, context: Context | None
@@ -384,7 +384,7 @@ class Scheduler:
         """Called by each job when it is settled, once."""
         if self._room is not None:
             self._room.release()
-        self._own._settled(job)
+        self._internal_jobs._settled(job)
 
     # Servers
 

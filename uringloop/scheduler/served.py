@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from uringloop.scheduler.context import Context
 from uringloop.scheduler.job import Job
-from uringloop.sync.tally import Tally
+from uringloop.sync.wait_group import WaitGroup
 
 if TYPE_CHECKING:
     from uringloop.scheduler.scheduler import Scheduler
@@ -36,7 +36,7 @@ class Share:
         self.server: Any = None  # asyncio's, once there is one
         self._handling: set[asyncio.Task[None]] = set()
         self._over: list[Callable[[], None]] = []  # what `drain` was given, until it was called
-        context.endings.add(self._ends)
+        context.stop_callbacks.add(self._ends)
 
     def _make_protocol(self) -> asyncio.BaseProtocol:
         """As asyncio.start_server does."""
@@ -70,7 +70,7 @@ class Share:
 
     def close(self) -> None:
         """Accept no more."""
-        self.context.endings.discard(self._ends)
+        self.context.stop_callbacks.discard(self._ends)
         if self.server is not None:
             self.server.close()
 
@@ -119,11 +119,11 @@ class Share:
                 return
         sock.close()
 
-    def drain(self, serving: Tally) -> None:
+    def drain(self, serving: WaitGroup) -> None:
         """From any thread: close, and be counted until all who are being served have been."""
         serving.begin()
         self._over.append(serving.end)
-        self.context.endings.add(self._drained)
+        self.context.stop_callbacks.add(self._drained)
         if not self.context.alive:
             self._drained()  # it ended, or ends just now
             return
@@ -144,7 +144,7 @@ class Share:
             await asyncio.wait(self._handling)
 
     def _drained(self, *_: object) -> None:
-        self.context.endings.discard(self._drained)
+        self.context.stop_callbacks.discard(self._drained)
         with suppress(IndexError):
             self._over.pop()()
 
@@ -195,7 +195,7 @@ class Served:
             with suppress(RuntimeError):  # its loop is closed, and the server with it
                 share.context.loop.call_soon_threadsafe(share.close)
 
-    def drain(self, serving: Tally) -> None:
+    def drain(self, serving: WaitGroup) -> None:
         """From any thread: close; `serving` counts each context until all its connections have ended."""
         self._closed = True
         if self._unix is None:
@@ -209,7 +209,7 @@ class Served:
 
             self._unix.close(closed)
 
-    def _drain_shares(self, serving: Tally) -> None:
+    def _drain_shares(self, serving: WaitGroup) -> None:
         for share in self._shares:
             share.drain(serving)
 
@@ -223,7 +223,7 @@ class Served:
             self._unix = UnixListener(self._shares, path, **options)
             self.addresses.append(self._unix.path)
             for share in self._shares:
-                yield scheduler._submit_own(self._unix.open_share(share), share.context)
+                yield scheduler._submit_internal(self._unix.open_share(share), share.context)
             self._unix.start()
             if self._closed:
                 self.close()
@@ -231,7 +231,7 @@ class Served:
         for share in self._shares:
             # Where port 0 was asked for, the first one's is everybody's.
             port = self.port if self.addresses else port
-            yield scheduler._submit_own(self._listen(share, host, port, options), share.context)
+            yield scheduler._submit_internal(self._listen(share, host, port, options), share.context)
 
     async def _listen(
         self, share: Share, host: str | None, port: int | None, options: dict[str, Any]

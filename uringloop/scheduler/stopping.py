@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from uringloop.scheduler.context import LEAST_ENDING, Context
+from uringloop.scheduler.context import LEAST_END_SECONDS, Context
 from uringloop.scheduler.job import Job
 
 
@@ -22,11 +22,11 @@ class StopReport:
     connections: int = 0  # of servers, that were still open after `timeout`
 
 
-def end(contexts: Iterable[Context], grace: float) -> list[Context]:
+def end_contexts(contexts: Iterable[Context], grace: float) -> list[Context]:
     """Those that are held up, and were left behind."""
     for context in contexts:
         context.ask_to_stop(grace)
-    deadline = time.monotonic() + longest_ending(grace)
+    deadline = time.monotonic() + longest_end_seconds(grace)
     for context in contexts:
         context.thread.join(max(deadline - time.monotonic(), 0))
     stuck = [context for context in contexts if context.thread.is_alive()]
@@ -35,6 +35,6 @@ def end(contexts: Iterable[Context], grace: float) -> list[Context]:
     return stuck
 
 
-def longest_ending(grace: float) -> float:
+def longest_end_seconds(grace: float) -> float:
     """The cancellations; generators and executors; the stop hook and the closing."""
-    return grace + 2 * max(grace, LEAST_ENDING)
+    return grace + 2 * max(grace, LEAST_END_SECONDS)

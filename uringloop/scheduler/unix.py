@@ -73,7 +73,7 @@ class UnixListener:
         self._ssl, self._timeouts = ssl, (ssl_handshake_timeout, ssl_shutdown_timeout)
         self._shares, self._turn = shares, 0
         self._adopters: dict[Share, Adopter] = {}
-        self._endings = {share.context: partial(self._owner_ends, share.context) for share in shares}
+        self._stop_callbacks = {share.context: partial(self._owner_ends, share.context) for share in shares}
         self._guard = threading.Lock()  # of `_owner` and `_closed`
         self._owner: Context | None = None  # who accepts, or is about to
         self._closed: list[Callable[[], None]] | None = None  # what to call once nothing more is handed out
@@ -96,9 +96,9 @@ class UnixListener:
                 if self._closed is not None or context is after or not context.alive:
                     continue
                 self._owner = context
-                context.endings.add(self._endings[context])
+                context.stop_callbacks.add(self._stop_callbacks[context])
                 if not context.alive:
-                    continue  # it may have looked at its endings before
+                    continue  # the context may have called its stop callbacks before
                 with suppress(RuntimeError):
                     context.loop.call_soon_threadsafe(self._accept, context)
                     return
@@ -150,7 +150,7 @@ class UnixListener:
         self._end()
 
     def _close(self, owner: Context) -> None:
-        owner.endings.discard(self._endings[owner])
+        owner.stop_callbacks.discard(self._stop_callbacks[owner])
         self._stop_accepting()
         self._end()
 

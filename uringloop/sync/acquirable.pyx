@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 
 from uringloop._core.objects.guard cimport ur_add_fast_method, ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.finished cimport FINISHED
+from uringloop._core.wait.finished cimport READY_NONE
 from uringloop._core.wait.wait cimport make_entry, make_wait
 from uringloop._core.wait.waitlist cimport Waitlist, not_in_a_loop
 
@@ -26,7 +26,7 @@ cdef class Acquirable(Waitlist):
         """Acquire if nobody need be waited for; whether it did. From anywhere."""
         cdef bint taken
         ur_guard_lock(&self.guard)
-        taken = self.take()
+        taken = self.try_acquire()
         ur_guard_unlock(&self.guard)
         if taken:
             self.collect(True)
@@ -61,7 +61,7 @@ cdef object _aexit(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwn
         (<Acquirable> self).let_go()
     else:
         self.release()
-    return FINISHED
+    return READY_NONE
 
 
 ur_add_fast_method(Acquirable, "__aexit__", <void *> _aexit, "Release.")

@@ -6,8 +6,8 @@ from cpython.object cimport PyObject
 from asyncio import BrokenBarrierError
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.finished cimport FINISHED, finished
-from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.finished cimport READY_NONE, ready_awaitable
+from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.wait cimport make_wait
 from uringloop._core.wait.waitlist cimport (
     TIMED_OUT, WAITER_FAILED, WAITER_GRANTED, WAITER_NEW, Waiter, Waitlist, deliver_all, not_in_a_loop, task_waiter,
@@ -27,7 +27,7 @@ cdef class Barrier(Waitlist):
             raise ValueError(f"parties must be a whole number, not {parties!r}")
         self.parties = int(parties)
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "Barrier.wait"
 
     cdef PyObject *arrive(self, object waiter, bint *last) noexcept:
@@ -59,7 +59,7 @@ cdef class Barrier(Waitlist):
         cdef PyObject *chain = self.arrive(waiter, &last)
         if last:
             deliver_all(chain, None)
-            return finished(self.parties - 1)
+            return ready_awaitable(self.parties - 1)
         if waiter.state == WAITER_NEW:
             raise BrokenBarrierError("Barrier aborted")
         return waiter
@@ -78,7 +78,7 @@ cdef class Barrier(Waitlist):
         not_in_a_loop("Barrier.wait_sync()", "`await barrier.wait()`")
         if self.parties == 0:
             raise NotInitialised
-        seconds = patience(timeout)
+        seconds = timeout_seconds(timeout)
         waiter = thread_waiter(self, None)
         chain = self.arrive(waiter, &last)
         if last:
@@ -116,12 +116,12 @@ cdef class Barrier(Waitlist):
         chain = self.pop_all(WAITER_FAILED)
         ur_guard_unlock(&self.guard)
         deliver_all(chain, BrokenBarrierError)
-        return FINISHED
+        return READY_NONE
 
     def abort(self):
         """Who waits, and who comes, gets BrokenBarrierError, until reset(). From anywhere, at once; may be awaited."""
         self.close_line(BrokenBarrierError)
-        return FINISHED
+        return READY_NONE
 
     @property
     def n_waiting(self):
@@ -139,7 +139,7 @@ cdef class Barrier(Waitlist):
         return make_wait(self, None)
 
     def __aexit__(self, *exc):
-        return FINISHED
+        return READY_NONE
 
     def __repr__(self):
         state = "broken" if self.refusal is not None else "filling"

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from uringloop._core.wait.patience import seconds
+from uringloop._core.wait.patience import optional_seconds
 from uringloop._core.wait.wait import Entry, Wait
 from uringloop._core.wait.waitlist import Waiter
-from uringloop.sync.claims import Claim, Claims
-from uringloop.sync.line import Line
 from uringloop.sync.lock import Lock
+from uringloop.sync.lock_claims import Claim, LockClaims
+from uringloop.sync.parking_lot import ParkingLot
 
 T = TypeVar("T")
 
@@ -25,9 +25,9 @@ class Condition:
 
     def __init__(self, lock: Lock | None = None) -> None:
         self._lock = Lock() if lock is None else lock
-        self._line = Line()
+        self._line = ParkingLot()
         ours = isinstance(self._lock, Lock)
-        self._claims = self._lock.share() if ours else Claims()
+        self._claims = self._lock.share() if ours else LockClaims()
         self._release = self._lock.release_to_wait if ours else self._lock.release
         # A lock whose class has ways of its own to acquire and release is used by them.
         self._keeps_claims = ours and type(self._lock).acquire is Lock.acquire
@@ -53,7 +53,7 @@ class Condition:
             raise RuntimeError("cannot wait on un-acquired lock")
         claim = self._claims.claim(self._line)
         try:
-            place = self._leave(self._line.stand, self._release)
+            place = self._leave(self._line.park, self._release)
         except BaseException:
             claim.ended()
             raise
@@ -106,12 +106,12 @@ class Condition:
 
     def wait_sync(self, timeout: float | None = None) -> bool:
         """From a plain thread: True once notified, False after `timeout` seconds; the lock is held again."""
-        timeout, acquire = seconds(timeout), self._lock.acquire_sync
+        timeout, acquire = optional_seconds(timeout), self._lock.acquire_sync
         if not self._lock.locked():
             raise RuntimeError("cannot wait on un-acquired lock")
-        place = self._leave(self._line.stand_sync, self._lock.release)
+        place = self._leave(self._line.park_sync, self._lock.release)
         try:
-            notified = self._line.sleep_in(place, timeout)
+            notified = self._line.wait_parked(place, timeout)
         except BaseException:  # a signal handler's
             _insist(acquire)
             raise
@@ -119,13 +119,13 @@ class Condition:
             _insist(acquire)
         except BaseException:
             if notified:
-                self._line.wake(1)  # as in `wait`
+                self._line.unpark(1)  # as in `wait`
             raise
         return notified
 
     def wait_for_sync(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """From a plain thread: what the predicate returned last, after `timeout` seconds at the latest."""
-        timeout = seconds(timeout)
+        timeout = optional_seconds(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         result = predicate()
         while not result:
@@ -136,9 +136,9 @@ class Condition:
             result = predicate()
         return result
 
-    def _leave(self, stand: Callable[[], Waiter], release: Callable[[], object]) -> Waiter:
+    def _leave(self, park: Callable[[], Waiter], release: Callable[[], object]) -> Waiter:
         """A place in the line, taken before the lock is free: no notification falls in between."""
-        place = stand()
+        place = park()
         try:
             release()
         except BaseException:
@@ -150,7 +150,7 @@ class Condition:
         """Wake at most n who wait, first come first; each goes on when it holds the lock again."""
         if not self._lock.locked():
             raise RuntimeError("cannot notify on un-acquired lock")
-        self._line.wake(n)
+        self._line.unpark(n)
 
     def notify_all(self) -> None:
         self.notify(sys.maxsize)

@@ -2,8 +2,8 @@
 from cpython.object cimport PyObject
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
-from uringloop._core.wait.finished cimport finished
-from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.finished cimport ready_awaitable
+from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.wait cimport make_wait
 from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop
 
@@ -11,16 +11,16 @@ from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, 
 cdef class Event(Waitlist):
     """asyncio.Event for tasks of any loop and plain threads: stays set until it is cleared."""
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         return self.flag
 
     cdef object start(self, object value):
         # Without the guard: once the flag is seen set, there is nothing to wait for whatever happens next.
         if ur_load_int(&self.flag):
-            return finished(value)
+            return ready_awaitable(value)
         return Waitlist.start(self, value)
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "Event.wait"
 
     def set(self):
@@ -47,7 +47,7 @@ cdef class Event(Waitlist):
 
     def wait_sync(self, timeout=None):
         """From a plain thread: True once set, False after `timeout` seconds."""
-        patience(timeout)
+        timeout_seconds(timeout)
         if ur_load_int(&self.flag):
             return True
         not_in_a_loop("Event.wait_sync()", "`await event.wait()`")
@@ -67,7 +67,7 @@ cdef class AutoResetEvent(Waitlist):
     def __init__(self, bint set=False):
         self.flag = set
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         if not self.flag:
             return False
         self.flag = False
@@ -84,7 +84,7 @@ cdef class AutoResetEvent(Waitlist):
             if next is NULL or deliver(next):
                 return 0
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "AutoResetEvent.wait"
 
     def set(self):

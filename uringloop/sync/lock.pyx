@@ -7,13 +7,13 @@ from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.wait cimport make_wait
 from uringloop._core.wait.waitlist cimport deliver
 from uringloop.sync.acquirable cimport Acquirable
-from uringloop.sync.claims cimport Claim, Claims
+from uringloop.sync.lock_claims cimport Claim, LockClaims
 
 
 cdef class Lock(Acquirable):
     """asyncio.Lock for tasks of any loop, and with `with lock:` for plain threads as well."""
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         if self.held:
             return False
         self.held = True
@@ -33,7 +33,7 @@ cdef class Lock(Acquirable):
             if next is NULL or deliver(next):
                 return 0
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "Lock.acquire"
 
     cdef object collect(self, object value):
@@ -41,7 +41,7 @@ cdef class Lock(Acquirable):
 
     cdef object hold(self, object value):
         """Note who has it now; a Claim is of one that has waited in a Condition."""
-        cdef Claims claims = self.claims
+        cdef LockClaims claims = self.claims
         cdef bint wanted = True
         try:
             claims.note_loop(self)
@@ -64,7 +64,7 @@ cdef class Lock(Acquirable):
             self.claims.hold_unseen()
         return 0
 
-    cdef int lost(self, object value) except -1:
+    cdef int grantee_lost(self, object value) except -1:
         if isinstance(value, Claim):
             (<Claim> value).pass_on()
         return 0
@@ -78,7 +78,7 @@ cdef class Lock(Acquirable):
 
     def share(self):
         """A Condition is going to use it: from now on it knows who holds it."""
-        cdef Claims made = Claims()
+        cdef LockClaims made = LockClaims()
         ur_guard_lock(&self.guard)
         if self.claims is None:
             self.claims = made

@@ -1,14 +1,14 @@
 from uringloop._core.wait.waitlist cimport Waitlist
-from uringloop.sync.tally cimport Tally
+from uringloop.sync.wait_group cimport WaitGroup
 
 
 cdef class Store:
     cdef object put_item       # methods of the container: any thread
     cdef object get_item
 
-    cdef object fetch(self)
-    cdef int keep(self, object item) except -1
-    cdef int throw_away(self) except -1
+    cdef object get(self)
+    cdef int put(self, object item) except -1
+    cdef int clear(self) except -1
 
 
 cdef class Stack(Store):
@@ -32,7 +32,7 @@ cdef class Permits(Waitlist):
 
 cdef class Items(Permits):
     cdef Room room             # never changes; None: there is no limit
-    cdef Tally unfinished
+    cdef WaitGroup unfinished
     cdef int discarding        # shutdown(immediate=True) was called: set once, read by any thread
 
     cdef int discard(self) except -1
@@ -48,7 +48,7 @@ cdef class Queue:
     cdef readonly object maxsize
     cdef Items items
     cdef Room room
-    cdef Tally unfinished
+    cdef WaitGroup unfinished
     cdef object __weakref__
 
     cdef Store new_store(self)

@@ -13,7 +13,7 @@ from collections import deque
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
 from uringloop._core.wait.wait cimport make_wait
 from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, deliver, not_in_a_loop
-from uringloop.sync.tally cimport Tally
+from uringloop.sync.wait_group cimport WaitGroup
 
 from uringloop.errors import NotInitialised, QueueShutDown
 
@@ -25,14 +25,14 @@ cdef class Store:
         items = deque()
         self.put_item, self.get_item = items.append, items.popleft
 
-    cdef object fetch(self):
+    cdef object get(self):
         return self.get_item()
 
-    cdef int keep(self, object item) except -1:
+    cdef int put(self, object item) except -1:
         self.put_item(item)
         return 0
 
-    cdef int throw_away(self) except -1:
+    cdef int clear(self) except -1:
         """Any one of them."""
         self.get_item()
         return 0
@@ -52,7 +52,7 @@ cdef class Heap(Store):
         self.items = []
         self.order = _thread.RLock()
 
-    cdef object fetch(self):
+    cdef object get(self):
         cdef list items = self.items
         cdef list way = []
         cdef Py_ssize_t count, place = 0, child
@@ -82,7 +82,7 @@ cdef class Heap(Store):
                 self.comparing = False
         return least
 
-    cdef int keep(self, object item) except -1:
+    cdef int put(self, object item) except -1:
         cdef list items = self.items
         cdef list way = []
         cdef Py_ssize_t place, parent
@@ -106,7 +106,7 @@ cdef class Heap(Store):
                 self.comparing = False
         return 0
 
-    cdef int throw_away(self) except -1:
+    cdef int clear(self) except -1:
         with self.order:
             self.begin()
             item = self.items.pop()
@@ -124,7 +124,7 @@ cdef class Heap(Store):
 cdef class Permits(Waitlist):
     """Semaphore's rules: a permit that is added while somebody waits is never free."""
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         if self.free == 0:
             return False
         self.free -= 1
@@ -148,12 +148,12 @@ cdef class Permits(Waitlist):
 cdef class Items(Permits):
     """Who gets. A permit is an item in the store that nobody else will take."""
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "Queue.get"
 
     cdef object collect(self, object value):
         try:
-            item = self.store.fetch()
+            item = self.store.get()
         except BaseException:  # of comparing items: all are where they were
             self.add()
             raise
@@ -165,11 +165,11 @@ cdef class Items(Permits):
         cdef bint taken
         while True:
             ur_guard_lock(&self.guard)
-            taken = self.take()
+            taken = self.try_acquire()
             ur_guard_unlock(&self.guard)
             if not taken:
                 return 0
-            self.store.throw_away()
+            self.store.clear()
             if self.room is not None:
                 self.room.add()
             self.unfinished.drop()
@@ -181,18 +181,18 @@ cdef class Items(Permits):
 cdef class Room(Permits):
     """Who puts. A permit is a place in the store that nobody else will fill."""
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         if self.refusal is not None:
             return False
-        return self.unlimited or Permits.take(self)
+        return self.unlimited or Permits.try_acquire(self)
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "Queue.put"
 
     cdef object collect(self, object value):
         self.items.unfinished.add(1)  # first: once it is in the store, somebody may get it and be done with it
         try:
-            self.store.keep(value)
+            self.store.put(value)
         except BaseException:  # of comparing items: it was not put
             self.items.unfinished.drop()
             if not self.unlimited:
@@ -211,7 +211,7 @@ cdef class Queue:
 
     def __cinit__(self, *args, **options):
         # For a subclass that forgets __init__: no item, no room, and an answer for each who asks.
-        self.items, self.room, self.unfinished = Items(), Room(), Tally()
+        self.items, self.room, self.unfinished = Items(), Room(), WaitGroup()
         self.items.unfinished = self.unfinished
         self.room.items = self.items
         self.items.refusal = self.room.refusal = NotInitialised
@@ -258,7 +258,7 @@ cdef class Queue:
     cdef object nowait(self, Permits line, object value, object error):
         cdef bint taken
         ur_guard_lock(&line.guard)
-        taken = line.take()
+        taken = line.try_acquire()
         ur_guard_unlock(&line.guard)
         if not taken:
             raise error if line.refusal is None else line.refusal

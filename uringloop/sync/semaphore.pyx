@@ -39,13 +39,13 @@ cdef class Semaphore(Acquirable):
         self.refusal = None
         self.bound = PY_SSIZE_T_MAX
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         if self.value == 0:
             return False
         self.value -= 1
         return True
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "Semaphore.acquire"
 
     cdef int give_back(self) except -1:

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 import uringloop
-from uringloop._core.loop.watch import OPERATIONS, SAMPLES, TIMES, Watch, name_of
+from uringloop._core.loop.watch import OPERATIONS, SAMPLES, TIMES, LoopMonitor, name_of
 
 ALL = TIMES | OPERATIONS | SAMPLES
 
 
 @pytest.fixture
 def watched(loop: Any) -> Any:
-    loop._look(ALL)
+    loop._set_monitor_flags(ALL)
     yield loop
-    loop._look(0)
+    loop._set_monitor_flags(0)
 
 
 def turn(loop: Any) -> None:
@@ -31,7 +31,7 @@ def turn(loop: Any) -> None:
 
 
 def named(loop: Any) -> list[str]:
-    return [name for _, _, name, _ in loop.watch.slowest_callbacks()]
+    return [name for _, _, name, _ in loop.monitor.slowest_callbacks()]
 
 
 def last_part(name: str) -> str:
@@ -39,14 +39,14 @@ def last_part(name: str) -> str:
 
 
 def test_a_loop_has_no_watch_until_somebody_looks_and_then_keeps_it(loop: Any) -> None:
-    assert loop.watch is None
+    assert loop.monitor is None
     turn(loop)
-    loop._look(TIMES)
-    first = loop.watch
-    assert isinstance(first, Watch)
-    loop._look(0)
-    loop._look(TIMES)
-    assert loop.watch is first
+    loop._set_monitor_flags(TIMES)
+    first = loop.monitor
+    assert isinstance(first, LoopMonitor)
+    loop._set_monitor_flags(0)
+    loop._set_monitor_flags(TIMES)
+    assert loop.monitor is first
 
 
 def test_the_slowest_callbacks_are_named(watched: Any) -> None:
@@ -59,7 +59,7 @@ def test_the_slowest_callbacks_are_named(watched: Any) -> None:
     assert "dawdle" in [last_part(name) for name in named(watched)]
     task = watched.create_task(coroutine(), name="the task")
     watched.run_until_complete(task)
-    found = [(last_part(name), detail) for _, _, name, detail in watched.watch.slowest_callbacks()]
+    found = [(last_part(name), detail) for _, _, name, detail in watched.monitor.slowest_callbacks()]
     assert ("coroutine", "the task") in found
 
 
@@ -74,11 +74,11 @@ def test_a_task_that_a_lock_wakes_is_named(watched: Any) -> None:
         async with lock:
             task = watched.create_task(contend(), name="contender")
             await asyncio.sleep(0)
-            watched.watch.start_trace(100)
+            watched.monitor.start_trace(100)
         await task
 
     watched.run_until_complete(main())
-    found, _ = watched.watch.take_trace()
+    found, _ = watched.monitor.take_trace()
     steps = [kind for kind, *_, name, detail in found if detail == "contender"]
     assert steps == ["callback", "callback"]  # the lock's, and the sleep's
 
@@ -88,7 +88,7 @@ def test_only_the_slowest_are_kept_the_slowest_first(watched: Any) -> None:
         watched.call_soon(sum, [])
     watched.call_soon(sorted, list(range(200_000, 0, -1)))
     turn(watched)
-    found = watched.watch.slowest_callbacks()
+    found = watched.monitor.slowest_callbacks()
     assert len(found) == 10
     assert [took for took, *_ in found] == sorted((took for took, *_ in found), reverse=True)
     assert "sorted" in named(watched)
@@ -107,26 +107,26 @@ def test_another_thread_sees_what_runs(watched: Any) -> None:
     seen: list[Any] = []
 
     def looked_at() -> None:
-        thread = threading.Thread(target=lambda: seen.append(watched.watch.running()))
+        thread = threading.Thread(target=lambda: seen.append(watched.monitor.running()))
         thread.start()
         thread.join()
 
-    assert watched.watch.running() is None
+    assert watched.monitor.running() is None
     watched.call_soon(looked_at)
     turn(watched)
     begun, since, called, _ = seen.pop()
     assert (begun, called) == (1, looked_at)
     assert since > 0
-    assert watched.watch.running() is None
+    assert watched.monitor.running() is None
 
 
 def test_sleep_is_counted_also_while_it_lasts(watched: Any) -> None:
     seen: list[tuple[int, bool]] = []
 
     def look() -> None:
-        while not watched.watch.slept()[1]:
+        while not watched.monitor.slept()[1]:
             pass
-        seen.append(watched.watch.slept())
+        seen.append(watched.monitor.slept())
         watched.call_soon_threadsafe(watched.stop)
 
     thread = threading.Thread(target=look)
@@ -135,7 +135,7 @@ def test_sleep_is_counted_also_while_it_lasts(watched: Any) -> None:
     thread.join()
     (slept, asleep) = seen.pop()
     assert slept > 0 and asleep
-    after, asleep = watched.watch.slept()
+    after, asleep = watched.monitor.slept()
     assert after >= slept and not asleep
 
 
@@ -143,8 +143,8 @@ def test_who_begins_to_look_while_it_sleeps_sees_it_sleep(loop: Any) -> None:
     """Else an idle loop would look busy until it is next woken."""
 
     def look() -> None:
-        loop._look(TIMES)
-        while not loop.watch.slept()[1]:
+        loop._set_monitor_flags(TIMES)
+        while not loop.monitor.slept()[1]:
             pass
         loop.call_soon_threadsafe(loop.stop)
 
@@ -152,8 +152,8 @@ def test_who_begins_to_look_while_it_sleeps_sees_it_sleep(loop: Any) -> None:
     loop.call_soon(thread.start)
     loop.run_forever()
     thread.join()
-    assert loop.watch.slept()[0] > 0
-    loop._look(0)
+    assert loop.monitor.slept()[0] > 0
+    loop._set_monitor_flags(0)
 
 
 def test_operations_are_known_those_there_before_too(loop: Any) -> None:
@@ -164,18 +164,18 @@ def test_operations_are_known_those_there_before_too(loop: Any) -> None:
             theirs.setblocking(False)
             before = loop.create_task(loop.sock_recv(ours, 1))
             await asyncio.sleep(0)
-            loop._look(OPERATIONS)
+            loop._set_monitor_flags(OPERATIONS)
             await asyncio.sleep(0)
             behind = loop.create_task(loop.sock_recv(theirs, 1))
             await asyncio.sleep(0)
-            found = {fd: (since, kind) for since, kind, fd in loop.watch.operations()}
+            found = {fd: (since, kind) for since, kind, fd in loop.monitor.operations()}
             assert found[ours.fileno()][0] == 0 and found[theirs.fileno()][0] > 0
             kinds = {each.kind for each in loop.operations()} - {"reader"}  # the loop's own, of signals
             assert {kind for _, kind in found.values()} == kinds
             for end in ours, theirs:
                 await loop.sock_sendall(end, b"x")
             assert await before + await behind == b"xx"
-            found_fds = {fd for _, _, fd in loop.watch.operations()}
+            found_fds = {fd for _, _, fd in loop.monitor.operations()}
             assert not found_fds & {ours.fileno(), theirs.fileno()}
 
     loop.run_until_complete(main())
@@ -188,38 +188,38 @@ def test_looking_again_knows_nothing_of_what_ended_meanwhile(loop: Any) -> None:
             ours.setblocking(False)
             reading = loop.create_task(loop.sock_recv(ours, 1))
             await asyncio.sleep(0)
-            loop._look(OPERATIONS)
+            loop._set_monitor_flags(OPERATIONS)
             await asyncio.sleep(0)
             fd = ours.fileno()
-            assert fd in {each[2] for each in loop.watch.operations()}
-            loop._look(0)
+            assert fd in {each[2] for each in loop.monitor.operations()}
+            loop._set_monitor_flags(0)
             theirs.send(b"x")
             await reading
-            loop._look(OPERATIONS)
+            loop._set_monitor_flags(OPERATIONS)
             await asyncio.sleep(0)
-            assert fd not in {each[2] for each in loop.watch.operations()}
+            assert fd not in {each[2] for each in loop.monitor.operations()}
 
     loop.run_until_complete(main())
 
 
 def test_samples_are_an_even_choice_of_bounded_size(watched: Any) -> None:
     turn(watched)
-    assert len(watched.watch.take_samples()) == 1
-    assert watched.watch.take_samples() == []
+    assert len(watched.monitor.take_samples()) == 1
+    assert watched.monitor.take_samples() == []
     for _ in range(10_000):
         watched.call_soon(id, 1)
     turn(watched)
-    found = watched.watch.take_samples()
+    found = watched.monitor.take_samples()
     assert 2048 <= len(found) <= 4096
     assert all(took >= 0 for took in found)
-    watched._look(TIMES)
+    watched._set_monitor_flags(TIMES)
     turn(watched)
-    assert watched.watch.take_samples() == []
+    assert watched.monitor.take_samples() == []
 
 
 def test_a_trace_has_turns_sleeps_callbacks_and_operations(watched: Any) -> None:
     async def main() -> None:
-        watched.watch.start_trace(10_000)
+        watched.monitor.start_trace(10_000)
         await asyncio.sleep(0.001)
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -231,31 +231,31 @@ def test_a_trace_has_turns_sleeps_callbacks_and_operations(watched: Any) -> None
             await reading
 
     watched.run_until_complete(main())
-    found, lost = watched.watch.take_trace()
+    found, lost = watched.monitor.take_trace()
     assert lost == 0
     assert {kind for kind, *_ in found} == {"turn", "sleep", "callback", "operation"}
     turns = [number for kind, _, _, number, *_ in found if kind == "turn"]
     assert turns == sorted(turns)
     assert any(kind == "callback" and "main" in name for kind, _, _, _, _, name, _ in found)
     assert all(took >= 0 and start > 0 for _, start, took, *_ in found)
-    assert watched.watch.take_trace() == ([], 0)
+    assert watched.monitor.take_trace() == ([], 0)
 
 
 def test_a_trace_keeps_the_last_and_counts_the_others(watched: Any) -> None:
-    watched.watch.start_trace(8)
+    watched.monitor.start_trace(8)
     for _ in range(20):
         watched.call_soon(id, 1)
     turn(watched)
-    found, lost = watched.watch.take_trace()
+    found, lost = watched.monitor.take_trace()
     assert len(found) == 8
     assert lost >= 21 - 8
 
 
 def test_one_trace_at_a_time(watched: Any) -> None:
-    watched.watch.start_trace(8)
+    watched.monitor.start_trace(8)
     with pytest.raises(RuntimeError, match="traced already"):
-        watched.watch.start_trace(8)
-    watched.watch.take_trace()
+        watched.monitor.start_trace(8)
+    watched.monitor.take_trace()
 
 
 def test_slow_hooks_are_told_in_time_and_may_fail(watched: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -270,16 +270,16 @@ def test_slow_hooks_are_told_in_time_and_may_fail(watched: Any, caplog: pytest.L
 
     def dawdle() -> None: ...
 
-    watched.watch.add_slow_hook(0, hook)
-    watched.watch.add_slow_hook(3600 * 10**9, never)
+    watched.monitor.add_slow_hook(0, hook)
+    watched.monitor.add_slow_hook(3600 * 10**9, never)
     watched.call_soon(dawdle)
     with caplog.at_level(logging.ERROR):
         turn(watched)
     assert "dawdle" in [name for name, _ in told]
     assert {record.exc_text is not None or record.exc_info is not None for record in caplog.records} == {True}
     assert "it took no hour" not in caplog.text
-    watched.watch.remove_slow_hook(hook)
-    watched.watch.remove_slow_hook(never)
+    watched.monitor.remove_slow_hook(hook)
+    watched.monitor.remove_slow_hook(never)
     told.clear()
     turn(watched)
     assert not told
@@ -287,10 +287,10 @@ def test_slow_hooks_are_told_in_time_and_may_fail(watched: Any, caplog: pytest.L
 
 def test_an_interrupt_in_a_slow_hook_leaves_the_loop(watched: Any) -> None:
     def hook(name: str, detail: str | None, began: int, took: int) -> None:
-        watched.watch.remove_slow_hook(hook)
+        watched.monitor.remove_slow_hook(hook)
         signal.raise_signal(signal.SIGINT)
 
-    watched.watch.add_slow_hook(0, hook)
+    watched.monitor.add_slow_hook(0, hook)
     watched.call_soon(watched.call_soon, watched.call_later, 0, watched.stop)
     with pytest.raises(KeyboardInterrupt):
         watched.run_forever()
@@ -304,7 +304,7 @@ def test_exceptions_that_leave_the_loop_still_do(watched: Any) -> None:
     watched.call_soon(leave)
     with pytest.raises(SystemExit):
         watched.run_forever()
-    assert watched.watch.running() is None
+    assert watched.monitor.running() is None
     turn(watched)
 
 
@@ -322,9 +322,9 @@ def test_debug_mode_and_looking_go_together(watched: Any, caplog: pytest.LogCapt
 
 def test_looking_at_a_closed_loop_is_no_error(loop: Any) -> None:
     loop.close()
-    loop._look(ALL)
-    assert loop.watch.operations() == []
-    loop._look(0)
+    loop._set_monitor_flags(ALL)
+    assert loop.monitor.operations() == []
+    loop._set_monitor_flags(0)
 
 
 def test_names() -> None:

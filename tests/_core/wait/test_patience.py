@@ -10,7 +10,7 @@ import pytest
 
 import uringloop
 from uringloop.scheduler import Scheduler
-from uringloop.sync.tally import Tally
+from uringloop.sync.wait_group import WaitGroup
 
 BAD: list[Any] = ["1", True, False, float("nan"), [], 1j, object()]
 LONG: list[Any] = [float("inf"), 1e300, 10**400]
@@ -44,7 +44,7 @@ def barrier(timeout: Any) -> Any:
 
 
 def tally(timeout: Any) -> Any:
-    one = Tally()
+    one = WaitGroup()
     one.begin()
     return one, lambda: one.wait_sync(timeout)
 

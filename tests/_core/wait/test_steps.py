@@ -75,11 +75,11 @@ class Side:
     def push(self, *numbers: int) -> Program:
         for number in numbers:
             yield always
-            assert self.inbox.offer(number)
+            assert self.inbox.try_push(number)
 
     def push_batch(self, *numbers: int) -> Program:
         yield always
-        assert self.inbox.offer_all(numbers)
+        assert self.inbox.try_push_all(numbers)
 
 
 @pytest.mark.parametrize("threads", ["one", "two", "three", "batches"])
@@ -110,7 +110,7 @@ def test_inbox_that_closes_refuses_or_has_it() -> None:
 
         def pusher(number: int) -> Program:
             yield always
-            if inbox.offer(number):
+            if inbox.try_push(number):
                 accepted.append(number)
 
         def closer() -> Program:

@@ -13,7 +13,7 @@ from uringloop._core.engine.op cimport NEED_READ, OP_IDLE, Op
 from uringloop._core.engine.uring cimport UringEngine
 from uringloop._core.kernel.abi cimport IORING_OP_POLL_ADD, IORING_OP_WAITID, io_uring_sqe
 from uringloop._core.kernel.libc cimport EAGAIN, POLLIN, c_close, errno
-from uringloop._core.kernel.probe cimport offer
+from uringloop._core.kernel.probe cimport kernel_features
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
@@ -39,7 +39,7 @@ cdef class ChildOp(Op):
         self.exited = exited
         self.need = NEED_READ
         self.repeatable = True
-        self.through_ring = isinstance(self.engine, UringEngine) and offer().waitid
+        self.through_ring = isinstance(self.engine, UringEngine) and kernel_features().waitid
         if not self.through_ring:
             self.fd = os.pidfd_open(pid)
             if URINGLOOP_DEBUG:
@@ -100,7 +100,7 @@ cdef class ChildOp(Op):
     cdef str describe(self):
         return f"ChildOp pid={self.pid}"
 
-    cdef object whose(self):
+    cdef object requester(self):
         return self.exited
 
 

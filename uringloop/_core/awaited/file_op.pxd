@@ -36,18 +36,18 @@ cdef class OpOwner:
 cdef class FileOp(FutureOp):
     cdef io_uring_sqe entry       # the submission, but for user_data
     cdef ur_open_how how
-    cdef object keep              # what the entry's addresses are in: bytes, or memoryviews
-    cdef object keep_other
+    cdef object memory_owner      # what the entry's addresses are in: bytes, or memoryviews
+    cdef object other_memory_owner
     cdef object names             # (path,) or (path, other path): raise OSError with them; None: return the result
     cdef OpOwner owner
-    cdef bint fixed               # `keep` is a FixedBuffer: named by its number where the ring has it pinned
+    cdef bint fixed               # `memory_owner` is a FixedBuffer: named by its number where the ring has it pinned
     cdef bint endless             # it waits for what others do
     cdef bint counted             # among the engine's `in_workers`
-    cdef bint gives_back          # it must happen, whoever waits: never cancelled
-    cdef int own                  # duplicates of folders that the user may close meanwhile: as long as this
-    cdef int own_other
+    cdef bint uncancellable       # it must happen, whoever waits: never cancelled
+    cdef int duplicate            # duplicates of folders that the user may close meanwhile: as long as this
+    cdef int other_duplicate
 
 
 cdef FileOp file_op(Loop loop, int opcode, int fd, uint64_t off, uint64_t addr, uint32_t length, uint32_t flags)
-cdef FileOp read_op(Loop loop, int fd, object keep, char *data, size_t length, int64_t offset)
-cdef FileOp write_op(Loop loop, int fd, object keep, const char *data, size_t length, int64_t offset)
+cdef FileOp read_op(Loop loop, int fd, object memory_owner, char *data, size_t length, int64_t offset)
+cdef FileOp write_op(Loop loop, int fd, object memory_owner, const char *data, size_t length, int64_t offset)

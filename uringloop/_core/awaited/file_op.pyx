@@ -17,7 +17,7 @@ from uringloop._core.kernel.abi cimport (
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, io_uring_sqe,
 )
 from uringloop._core.kernel.libc cimport ECANCELED, EINTR, c_close
-from uringloop._core.kernel.probe cimport offer
+from uringloop._core.kernel.probe cimport kernel_features
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_abstract, ur_only_core_makes
 
@@ -44,17 +44,17 @@ cdef class Ending(OpOwner):
 
 cdef class FileOp(FutureOp):
     def __cinit__(self):
-        self.own = self.own_other = -1
+        self.duplicate = self.other_duplicate = -1
 
     def __dealloc__(self):
         if self.entry.opcode == IORING_OP_OPENAT2 and self.done and self.res >= 0:
             c_close(self.res)  # opened, and nobody took it
         elif self.entry.opcode == IORING_OP_CLOSE and not self.done:
             c_close(self.entry.fd)  # never submitted
-        if self.own >= 0:
-            c_close(self.own)
-        if self.own_other >= 0:
-            c_close(self.own_other)
+        if self.duplicate >= 0:
+            c_close(self.duplicate)
+        if self.other_duplicate >= 0:
+            c_close(self.other_duplicate)
 
     cdef object again(self):
         cdef int res = self.res
@@ -77,7 +77,7 @@ cdef class FileOp(FutureOp):
         return 0
 
     cdef int stop(self) except -1:
-        if self.gives_back and self.phase == PHASE_WAITING:
+        if self.uncancellable and self.phase == PHASE_WAITING:
             self.phase = PHASE_OVER
             self.future = None
             return 0
@@ -92,17 +92,17 @@ cdef class FileOp(FutureOp):
             self.loop.engine.in_workers += 1
         if self.fixed:
             # Only now: the loop may have moved to another ring since.
-            memory = (<FixedBuffer> self.keep).memory
+            memory = (<FixedBuffer> self.memory_owner).memory
             place = memory.place_in(self.loop.engine)
             if place >= 0:
                 sqe.opcode = IORING_OP_READ_FIXED if self.entry.opcode == IORING_OP_READ else IORING_OP_WRITE_FIXED
                 sqe.buf_index = place
                 memory.transfers += 1
 
-    cdef object remains(self):
-        if self.own >= 0 or self.own_other >= 0:
+    cdef object kernel_memory(self):
+        if self.duplicate >= 0 or self.other_duplicate >= 0:
             return self
-        return self.keep, self.keep_other  # all else the kernel has read when it took the entry
+        return self.memory_owner, self.other_memory_owner  # all else the kernel has read when it took the entry
 
     cdef int block(self) noexcept nogil:
         cdef int64_t res = -EINTR
@@ -110,14 +110,14 @@ cdef class FileOp(FutureOp):
             res = ur_file_block(&self.entry)
         return <int> res
 
-    cdef void note(self, int res, uint32_t flags) noexcept:
-        FutureOp.note(self, res, flags)
+    cdef void record_completion(self, int res, uint32_t flags) noexcept:
+        FutureOp.record_completion(self, res, flags)
         if self.counted:
             self.counted = False
             self.loop.engine.in_workers -= 1
         # In the walk, because nothing runs any more when a loop closes: no descriptor may be lost.
         # One whose ring has gone may have been closed by it: the number may be another file's by now.
-        if self.entry.opcode == IORING_OP_CLOSE and res == -ECANCELED and not self.lost:
+        if self.entry.opcode == IORING_OP_CLOSE and res == -ECANCELED and not self.result_unknown:
             c_close(self.entry.fd)
 
     cdef str describe(self):
@@ -148,20 +148,20 @@ cdef FileOp file_op(Loop loop, int opcode, int fd, uint64_t off, uint64_t addr, 
     return op
 
 
-cdef FileOp read_op(Loop loop, int fd, object keep, char *data, size_t length, int64_t offset):
-    """Into memory that `keep` owns; at the file's own position with offset -1."""
+cdef FileOp read_op(Loop loop, int fd, object memory_owner, char *data, size_t length, int64_t offset):
+    """Into memory that `memory_owner` owns; at the file's own position with offset -1."""
     cdef FileOp op = file_op(loop, IORING_OP_READ, fd, <uint64_t> offset, <uint64_t> <uintptr_t> data,
                              <uint32_t> length, 0)
-    op.keep = keep
-    op.fixed = isinstance(keep, FixedBuffer)
+    op.memory_owner = memory_owner
+    op.fixed = isinstance(memory_owner, FixedBuffer)
     return op
 
 
-cdef FileOp write_op(Loop loop, int fd, object keep, const char *data, size_t length, int64_t offset):
+cdef FileOp write_op(Loop loop, int fd, object memory_owner, const char *data, size_t length, int64_t offset):
     cdef FileOp op = file_op(loop, IORING_OP_WRITE, fd, <uint64_t> offset, <uint64_t> <uintptr_t> data,
                              <uint32_t> length, 0)
-    op.keep = keep
-    op.fixed = isinstance(keep, FixedBuffer)
+    op.memory_owner = memory_owner
+    op.fixed = isinstance(memory_owner, FixedBuffer)
     return op
 
 
@@ -176,9 +176,9 @@ def when_ended(FileOp op):
     return owner.future
 
 
-def surely(FileOp op):
+def uncancelled(FileOp op):
     """The same operation, which the kernel is not asked to end when its awaiter is cancelled."""
-    op.gives_back = True
+    op.uncancellable = True
     return op
 
 
@@ -189,27 +189,27 @@ cdef inline uint64_t _address(bytes path) noexcept:
     return <uint64_t> <uintptr_t> <const char *> path
 
 
-cdef inline int _own(int dir) noexcept:
+cdef inline int _duplicate(int dir) noexcept:
     """A duplicate, or -1. Cancelled, the operation may begin after its user has closed the folder, and another file
     has the number. Only of folders: of a file, closing one more descriptor asks a filesystem's server."""
     return c_fcntl(dir, F_DUPFD_CLOEXEC, 0) if dir >= 0 else -1
 
 
 cdef FileOp _path_op(Loop loop, int opcode, int dir, bytes path, uint64_t off, uint32_t length, uint32_t flags, names):
-    cdef int own = _own(dir) if path else -1
-    cdef FileOp op = file_op(loop, opcode, own if own >= 0 else dir, off, _address(path), length, flags)
-    op.own = own
-    op.keep = path
+    cdef int duplicate = _duplicate(dir) if path else -1
+    cdef FileOp op = file_op(loop, opcode, duplicate if duplicate >= 0 else dir, off, _address(path), length, flags)
+    op.duplicate = duplicate
+    op.memory_owner = path
     op.names = names
     return op
 
 
 cdef FileOp _two_path_op(Loop loop, int opcode, int dir, bytes path, int other_dir, bytes other, uint32_t flags, names):
-    cdef int own = _own(other_dir)
+    cdef int duplicate = _duplicate(other_dir)
     cdef FileOp op = _path_op(loop, opcode, dir, path, _address(other),
-                              <uint32_t> (own if own >= 0 else other_dir), flags, names)
-    op.own_other = own
-    op.keep_other = other
+                              <uint32_t> (duplicate if duplicate >= 0 else other_dir), flags, names)
+    op.other_duplicate = duplicate
+    op.other_memory_owner = other
     return op
 
 
@@ -227,14 +227,14 @@ def openat2(Loop loop, int dir, bytes path, uint64_t flags, uint64_t mode, uint6
 
 def close(Loop loop, int fd):
     cdef FileOp op = file_op(loop, IORING_OP_CLOSE, fd, 0, 0, 0, 0)
-    op.gives_back = True
+    op.uncancellable = True
     return op
 
 
 def statx_into(Loop loop, int dir, bytes path, uint32_t flags, bytes found, names):
     """`found` is a `stat_buffer()`, read with `stat_result`."""
     cdef FileOp op = _path_op(loop, IORING_OP_STATX, dir, path, _address(found), STATX_BASIC_STATS, flags, names)
-    op.keep_other = found
+    op.other_memory_owner = found
     return op
 
 
@@ -256,7 +256,7 @@ def linkat(Loop loop, int dir, bytes path, int other_dir, bytes other, uint32_t 
 
 def symlinkat(Loop loop, bytes target, int dir, bytes path, names):
     cdef FileOp op = _path_op(loop, IORING_OP_SYMLINKAT, dir, target, _address(path), 0, 0, names)
-    op.keep_other = path
+    op.other_memory_owner = path
     return op
 
 
@@ -287,7 +287,7 @@ def ftruncate(Loop loop, int fd, int64_t length, names):
 
 def offers_ftruncate(Loop loop):
     """Linux 6.9 has it in the ring; where there is no ring every operation is a plain call anyway."""
-    return loop._engine_name != "uring" or offer().ftruncate
+    return loop._engine_name != "uring" or kernel_features().ftruncate
 
 
 def splice(Loop loop, int source, int64_t source_offset, int target, int64_t target_offset, uint32_t length,

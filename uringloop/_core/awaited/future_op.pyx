@@ -36,7 +36,7 @@ cdef class FutureOp(Op):
         if self.phase == PHASE_NEW and self.loop is not None:
             never_awaited(type(self).__name__)
 
-    cdef object whose(self):
+    cdef object requester(self):
         return self.future
 
     # What an operation says
@@ -144,7 +144,7 @@ cdef class FutureOp(Op):
 
     # Driven by the engine
 
-    cdef void note(self, int res, uint32_t flags) noexcept:
+    cdef void record_completion(self, int res, uint32_t flags) noexcept:
         self.res = res
         self.done = True
 

@@ -34,14 +34,14 @@ cdef class IoRefs:
             return 0
         if runs_here(loop) or loop.engine.forked:
             return self.end_all(loop, ended)
-        taken = loop.engine.take_hands()
+        taken = loop.engine.acquire_lock()
         try:
             stopped = not ur_load_ulong(&loop.runner)
             if stopped and not loop.closed:
                 self.end_all(loop, ended)
         finally:
             if taken:
-                loop.engine.give_hands()
+                loop.engine.release_lock()
         if not stopped:
             try:
                 (<object> loop).call_soon_threadsafe(self._closed_elsewhere)

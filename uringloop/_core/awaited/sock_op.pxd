@@ -8,7 +8,7 @@ cdef class SockOp(ReadyOp):
     cdef object sock
     cdef IoRefs refs            # the socket's, while this is submitted
     cdef bint by_method         # it may have methods of its own: they are called
-    cdef bint told              # no ring: readiness was announced
+    cdef bint readiness_known   # no ring: readiness was announced
 
     cdef int forget(self) except -1
     cdef int prepare(self) except -1
@@ -38,7 +38,7 @@ cdef class SockRecvFromInto(SockOp):
 
 cdef class SockSendAll(SockOp):
     cdef object data            # as given
-    cdef object held            # a memoryview of it while this waits: the collector knows how to release that, a Py_buffer not
+    cdef object data_view       # a memoryview of it while this waits: the collector knows how to release that, a Py_buffer not
     cdef Py_ssize_t count       # bytes sent
     cdef object _send_rest(self, const char *start, Py_ssize_t size)
     cdef object _by_method(self)

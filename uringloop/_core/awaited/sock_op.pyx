@@ -143,8 +143,8 @@ cdef class SockOp(ReadyOp):
     cdef int attempt(self, uint32_t *flags) noexcept:
         # Nothing is asked here: who is submitted has found the socket not ready just before, and if what
         # announces readiness is wrong, `act` finds out.
-        self.told = not self.told
-        return -EAGAIN if self.told else <int> self.events
+        self.readiness_known = not self.readiness_known
+        return -EAGAIN if self.readiness_known else <int> self.events
 
 
 cdef class SockRecv(SockOp):
@@ -279,21 +279,21 @@ cdef class SockRecvFromInto(SockOp):
 
 cdef class SockSendAll(SockOp):
     cdef int stop(self) except -1:
-        self.data = self.held = None
+        self.data = self.data_view = None
         return SockOp.stop(self)
 
     cdef object first(self):
         try:
             return SockOp.first(self)
         except BaseException:
-            self.data = self.held = None  # the traceback may keep us
+            self.data = self.data_view = None  # the traceback may keep us
             raise
 
     cdef object again(self):
         try:
             return SockOp.again(self)
         except BaseException:
-            self.data = self.held = None
+            self.data = self.data_view = None
             raise
 
     cdef object act(self):
@@ -303,14 +303,14 @@ cdef class SockSendAll(SockOp):
             return self._by_method()
         if type(data) is bytes:
             return self._send_rest(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
-        if self.held is not None:
-            return self._send_rest(<const char *> PyMemoryView_GET_BUFFER(self.held).buf,
-                                   PyMemoryView_GET_BUFFER(self.held).len)
+        if self.data_view is not None:
+            return self._send_rest(<const char *> PyMemoryView_GET_BUFFER(self.data_view).buf,
+                                   PyMemoryView_GET_BUFFER(self.data_view).len)
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             outcome = self._send_rest(<const char *> view.buf if view.len else PyBytes_AS_STRING(_EMPTY), view.len)
             if outcome is WAIT:
-                self.held = PyMemoryView_FromObject(data)
+                self.data_view = PyMemoryView_FromObject(data)
         finally:
             PyBuffer_Release(&view)
         return outcome
@@ -329,7 +329,7 @@ cdef class SockSendAll(SockOp):
                 continue
             self.count += count
             if self.count >= size:
-                self.data = self.held = None
+                self.data = self.data_view = None
                 return None
 
     cdef object _by_method(self):

@@ -17,13 +17,13 @@ cdef class Engine:
     cdef long thread                # that attached it last; 0: none yet
     cdef readonly OpList ops        # in the kernel, or queued to be
     cdef ReadyQueue ready           # the loop's: completed operations go there
-    cdef ReadyQueue endings         # the loop's, with what runs when its turn ends; None: no loop has it
+    cdef ReadyQueue turn_end_queue  # the loop's, with what runs when its turn ends; None: no loop has it
     cdef Runnable gathering         # an endpoint whose answers wait until all that arrived is delivered, or None
     cdef BufferPool pool            # where receives put what arrives; made when first asked for
     cdef char *scratch_memory       # NULL until it is first asked for
     cdef WakeOp wake_op
     cdef int wake_fd                # written by any thread; the number never changes while the engine is open
-    cdef unsigned long hands        # 0, or the thread that holds them: held by a thread that begins to run the loop, or ends operations of one that does not run
+    cdef unsigned long lock_owner   # 0, or the thread that holds it: held by a thread that begins to run the loop, or ends operations of one that does not run
     cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
     cdef long in_workers             # operations with kernel workers that end by themselves, most at once
     cdef readonly bint closed
@@ -35,19 +35,19 @@ cdef class Engine:
     cdef long wakes                 # from any thread, atomic
     cdef object __weakref__
 
-    cdef bint take_hands(self) except -1
-    cdef void give_hands(self) noexcept
+    cdef bint acquire_lock(self) except -1
+    cdef void release_lock(self) noexcept
     cdef int attach(self) except -1
     cdef int attach_to_drain(self) except -1
     cdef void leave(self) noexcept
     cdef int write_out(self) except -1
     cdef void before_fork(self) noexcept
-    cdef void inherited(self) noexcept
-    cdef int own_wakes(self) except -1
+    cdef void after_fork_in_child(self) noexcept
+    cdef int replace_eventfd(self) except -1
     cdef int submit(self, Op op) except -1
     cdef int cancel(self, Op op) except -1
     cdef bint has_work(self) noexcept
-    cdef bint only_arrivals(self) noexcept
+    cdef bint only_completions(self) noexcept
     cdef int poll(self) except -1
     cdef int flush_now(self) except -1
     cdef int sleep(self, int64_t deadline_ns) except -1

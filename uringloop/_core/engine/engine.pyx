@@ -71,21 +71,21 @@ cdef class Engine:
             if URINGLOOP_DEBUG:
                 count_freed(COUNT_FD)
 
-    cdef bint take_hands(self) except -1:
-        """Wait until no other thread holds them. True: give them back; False: this thread has them already."""
+    cdef bint acquire_lock(self) except -1:
+        """Wait until no other thread holds it. True: release it; False: this thread has it already."""
         cdef unsigned long here = PyThread_get_thread_ident()
-        if self.forked and ur_load_ulong(&self.hands) != here:
-            self.give_hands()  # the thread that held them is not in this process
-        while not ur_take_ulong(&self.hands, here):
-            if ur_load_ulong(&self.hands) == here:
+        if self.forked and ur_load_ulong(&self.lock_owner) != here:
+            self.release_lock()  # the thread that held it is not in this process
+        while not ur_take_ulong(&self.lock_owner, here):
+            if ur_load_ulong(&self.lock_owner) == here:
                 return False
             with nogil:
                 usleep(100)
             PyErr_CheckSignals()
         return True
 
-    cdef void give_hands(self) noexcept:
-        ur_store_ulong(&self.hands, 0)
+    cdef void release_lock(self) noexcept:
+        ur_store_ulong(&self.lock_owner, 0)
 
     cdef int attach(self) except -1:
         """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""
@@ -106,12 +106,12 @@ cdef class Engine:
         """The calling thread forks. If the engine is that thread's, what a transport would send later in this turn is handed
         to the engine now: a child that goes on with the loop would send it a second time."""
         cdef PyObject *node
-        cdef bint wrote = self.thread == this_thread() and not self.forked and self.endings is not None
+        cdef bint wrote = self.thread == this_thread() and not self.forked and self.turn_end_queue is not None
         cdef list waiting
         while wrote:  # what TLS within TLS has written is encrypted once more, by the connection below
             wrote = False
             waiting = [] if self.gathering is None else [self.gathering]
-            node = self.endings.head
+            node = self.turn_end_queue.head
             while node is not NULL:
                 waiting.append(<object> node)
                 node = (<Runnable> node).next
@@ -123,12 +123,12 @@ cdef class Engine:
         """The calling thread forks. If the engine is that thread's, what was queued takes effect now, and what ended is
         learnt of: otherwise a child that goes on with the loop would do it a second time, and never know."""
 
-    cdef void inherited(self) noexcept:
+    cdef void after_fork_in_child(self) noexcept:
         """In a forked child: the kernel half is the parent's, and is touched no more. Makes nothing new: few children go
         on with what they inherited. One that does, in the loop's turn even, attaches before it enters the kernel."""
         self.forked = 1
 
-    cdef int own_wakes(self) except -1:
+    cdef int replace_eventfd(self) except -1:
         """An eventfd of this process under the inherited number, before it runs the loop: what parent and child share
         wakes whichever reads it first."""
         cdef int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
@@ -139,7 +139,7 @@ cdef class Engine:
         finally:
             c_close(fd)
         for op in self.ops:
-            (<Op> op).forked()
+            (<Op> op).after_fork_in_child()
         return 0
 
     cdef int submit(self, Op op) except -1:
@@ -155,7 +155,7 @@ cdef class Engine:
         """Would `poll` submit or find anything? A look at memory, no system call."""
         return False
 
-    cdef bint only_arrivals(self) noexcept:
+    cdef bint only_completions(self) noexcept:
         """Of what `has_work` found: would `poll` submit nothing, only learn what arrived?"""
         return False
 
@@ -271,7 +271,7 @@ def _after_fork_in_child():
     global forks
     forks += 1
     for engine in list(_living):
-        (<Engine> engine).inherited()
+        (<Engine> engine).after_fork_in_child()
 
 
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -7,5 +7,5 @@ from uringloop._core.engine.ready import ReadyQueue
 class EpollEngine(Engine):
     def __init__(self, ready: ReadyQueue, entries: int = 0) -> None: ...
 
-class Watch:
+class FdWaiters:
     def __new__(cls, fd: int) -> Self: ...

@@ -49,7 +49,7 @@ cdef enum:
     SHOTS_A_TURN = 16  # of one multishot operation, so that a busy descriptor leaves room for the others
 
 
-cdef class Watch:
+cdef class FdWaiters:
     def __cinit__(self, int fd):
         self.fd = fd
         self.readers = []
@@ -67,7 +67,7 @@ cdef class EpollEngine(Engine):
             raise OSError(errno, os.strerror(errno))
         if URINGLOOP_DEBUG:
             count_made(COUNT_FD)
-        self.watches = {}
+        self.waiters_by_fd = {}
         self.backlog = []
         self.changed = []
         self.settled = []
@@ -90,7 +90,7 @@ cdef class EpollEngine(Engine):
     cdef int attach(self) except -1:
         if self.forked:
             # An epoll is shared with the parent: registrations here would change its own.
-            self.own_wakes()
+            self.replace_eventfd()
             self._renew()
             self.forked = 0
             self._end_running()
@@ -112,7 +112,7 @@ cdef class EpollEngine(Engine):
 
     cdef int _renew(self) except -1:
         """Another epoll instead of this one, told of everything anew."""
-        cdef Watch watch
+        cdef FdWaiters waiters
         cdef int fd = epoll_create1(EPOLL_CLOEXEC)
         if fd < 0:
             if not self.forked:
@@ -120,9 +120,9 @@ cdef class EpollEngine(Engine):
             raise OSError(errno, os.strerror(errno))
         c_close(self.epoll_fd)
         self.epoll_fd = fd
-        for watch in self.watches.values():
-            watch.registered = 0
-            self.changed.append(watch)
+        for waiters in self.waiters_by_fd.values():
+            waiters.registered = 0
+            self.changed.append(waiters)
         return 0
 
     cdef int submit(self, Op op) except -1:
@@ -137,7 +137,7 @@ cdef class EpollEngine(Engine):
             # Now, not when the turn ends: the caller may close the descriptor next. Were a duplicate of it
             # open elsewhere, epoll would go on telling of it, and could not be told to stop.
             self.backlog.append(op)
-            self.unwatch(op)
+            self.remove_waiter(op)
         if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
             self.ops.cancelling(op)
         return 0
@@ -158,7 +158,7 @@ cdef class EpollEngine(Engine):
     cdef int flush_now(self) except -1:
         if not self.forked:
             self.flush()
-            self.tell()
+            self.update_interests()
         return 0
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
@@ -214,7 +214,7 @@ cdef class EpollEngine(Engine):
                     if op.need == NEED_THREAD:
                         self.start_blocking(op)
                     elif self.advance(op):
-                        self.watch(op)
+                        self.add_waiter(op)
         finally:
             if done < len(backlog):
                 self.backlog = backlog[done:] + self.backlog
@@ -236,8 +236,8 @@ cdef class EpollEngine(Engine):
             if res == -EINTR:
                 continue
             if flags & IORING_CQE_F_BUFFER:
-                self.pool.took(flags >> IORING_CQE_BUFFER_SHIFT)
-            if op.quiet and res == op.wanted():
+                self.pool.mark_delivered(flags >> IORING_CQE_BUFFER_SHIFT)
+            if op.quiet and res == op.full_result():
                 if self.ops.finished_quietly(op, self.ready):
                     Py_DECREF(op)
                 return False
@@ -250,7 +250,7 @@ cdef class EpollEngine(Engine):
         self.settled.append((op, res, flags))
         return 0
 
-    cdef bint ending(self, Op op) except -1:
+    cdef bint has_last_completion(self, Op op) except -1:
         """Is its last completion on its way already?"""
         for entry in self.settled:
             if entry[0] is op and not entry[2] & IORING_CQE_F_MORE:
@@ -260,79 +260,79 @@ cdef class EpollEngine(Engine):
     cdef int end(self, Op op) except -1:
         """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
         if op in self.running:
-            if not self.take_back(op):
+            if not self.withdraw_job(op):
                 return 0
-        elif self.ending(op):
+        elif self.has_last_completion(op):
             return 0
         self.settle(op, -ECANCELED, 0)
         return 0
 
-    cdef int watch(self, Op op) except -1:
-        cdef Watch watch = self.watches.get(op.fd)
-        if watch is None:
-            watch = self.watches[op.fd] = Watch(op.fd)
-            watch.suspect = True
-        elif not watch.readers and not watch.writers:
-            watch.suspect = op is not watch.last_reader and op is not watch.last_writer
-        elif watch.writers if op.need == NEED_WRITE else watch.readers:
-            watch.suspect = True  # who waits already may do so for a file that is closed, and had this number
-        if watch.suspect:
+    cdef int add_waiter(self, Op op) except -1:
+        cdef FdWaiters waiters = self.waiters_by_fd.get(op.fd)
+        if waiters is None:
+            waiters = self.waiters_by_fd[op.fd] = FdWaiters(op.fd)
+            waiters.suspect = True
+        elif not waiters.readers and not waiters.writers:
+            waiters.suspect = op is not waiters.last_reader and op is not waiters.last_writer
+        elif waiters.writers if op.need == NEED_WRITE else waiters.readers:
+            waiters.suspect = True  # who waits already may do so for a file that is closed, and had this number
+        if waiters.suspect:
             self.serials += 1
-            watch.serial = self.serials
+            waiters.serial = self.serials
         if op.need == NEED_WRITE:
-            watch.writers.append(op)
-            watch.last_writer = op
+            waiters.writers.append(op)
+            waiters.last_writer = op
         else:
-            watch.readers.append(op)
-            watch.last_reader = op
-        self.changed.append(watch)
+            waiters.readers.append(op)
+            waiters.last_reader = op
+        self.changed.append(waiters)
         return 0
 
-    cdef int unwatch(self, Op op) except -1:
-        cdef Watch watch = self.watches.get(op.fd)
-        if watch is None:
+    cdef int remove_waiter(self, Op op) except -1:
+        cdef FdWaiters waiters = self.waiters_by_fd.get(op.fd)
+        if waiters is None:
             return 0
-        waiting = watch.writers if op.need == NEED_WRITE else watch.readers
+        waiting = waiters.writers if op.need == NEED_WRITE else waiters.readers
         if op in waiting:
             waiting.remove(op)
-            self.tell_of(watch)
+            self.update_interest(waiters)
         return 0
 
-    cdef int tell(self) except -1:
+    cdef int update_interests(self) except -1:
         """Tell epoll what changed, just before it is asked: what came and went within a turn costs nothing."""
         changed, self.changed = self.changed, []
-        for watch in changed:
-            self.tell_of(watch)
+        for waiters in changed:
+            self.update_interest(waiters)
         return 0
 
-    cdef int tell_of(self, Watch watch) except -1:
+    cdef int update_interest(self, FdWaiters waiters) except -1:
         cdef epoll_event event
         cdef int err
-        cdef int action = EPOLL_CTL_MOD if watch.registered else EPOLL_CTL_ADD
-        event.events = (<uint32_t> EPOLLIN if watch.readers else 0) | (<uint32_t> EPOLLOUT if watch.writers else 0)
-        event.data.u64 = <uint64_t> watch.serial << 32 | <uint32_t> watch.fd
-        if not event.events and self.watches.get(watch.fd) is watch:
-            del self.watches[watch.fd]
-        if event.events == watch.registered and not (watch.suspect and event.events):
+        cdef int action = EPOLL_CTL_MOD if waiters.registered else EPOLL_CTL_ADD
+        event.events = (<uint32_t> EPOLLIN if waiters.readers else 0) | (<uint32_t> EPOLLOUT if waiters.writers else 0)
+        event.data.u64 = <uint64_t> waiters.serial << 32 | <uint32_t> waiters.fd
+        if not event.events and self.waiters_by_fd.get(waiters.fd) is waiters:
+            del self.waiters_by_fd[waiters.fd]
+        if event.events == waiters.registered and not (waiters.suspect and event.events):
             return 0
         if self.forked:
             return 0  # the epoll is the parent's
         if not event.events:
             action = EPOLL_CTL_DEL
-        err = 0 if epoll_ctl(self.epoll_fd, action, watch.fd, &event) == 0 else errno
+        err = 0 if epoll_ctl(self.epoll_fd, action, waiters.fd, &event) == 0 else errno
         # The number may have been closed and given to another file behind our back.
         if err == ENOENT and action == EPOLL_CTL_MOD:
-            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, watch.fd, &event) == 0 else errno
+            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, waiters.fd, &event) == 0 else errno
         elif err == EEXIST:
-            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_MOD, watch.fd, &event) == 0 else errno
-        watch.registered = event.events
-        watch.suspect = False
+            err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_MOD, waiters.fd, &event) == 0 else errno
+        waiters.registered = event.events
+        waiters.suspect = False
         if err and event.events:
-            del self.watches[watch.fd]
-            for op in watch.readers + watch.writers:
+            del self.waiters_by_fd[waiters.fd]
+            for op in waiters.readers + waiters.writers:
                 self.settle(op, -err, 0)
-            watch.readers = []
-            watch.writers = []
+            waiters.readers = []
+            waiters.writers = []
         return 0
 
     cdef int wait(self, int64_t deadline_ns) except -1:
@@ -341,7 +341,7 @@ cdef class EpollEngine(Engine):
         cdef timespec ts
         cdef timespec *limit = NULL
         cdef int64_t left = 0
-        self.tell()
+        self.update_interests()
         self.blind_turns = 0
         if self.settled or self.finished:
             deadline_ns = 0
@@ -371,16 +371,16 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1:
-        cdef Watch watch = self.watches.get(fd)
-        if watch is None or watch.serial != serial:
+        cdef FdWaiters waiters = self.waiters_by_fd.get(fd)
+        if waiters is None or waiters.serial != serial:
             # A file whose descriptor was closed here, but which lives on in a duplicate: no number is left by which
             # epoll could be told to forget it, and it would end every wait.
             return self._renew()
-        if events & (EPOLLIN | EPOLLHUP | EPOLLERR) and watch.readers:
-            watch.readers = self._advance_all(watch.readers)
-        if events & (EPOLLOUT | EPOLLHUP | EPOLLERR) and watch.writers:
-            watch.writers = self._advance_all(watch.writers)
-        self.changed.append(watch)
+        if events & (EPOLLIN | EPOLLHUP | EPOLLERR) and waiters.readers:
+            waiters.readers = self._advance_all(waiters.readers)
+        if events & (EPOLLOUT | EPOLLHUP | EPOLLERR) and waiters.writers:
+            waiters.writers = self._advance_all(waiters.writers)
+        self.changed.append(waiters)
         return 0
 
     cdef list _advance_all(self, list waiting):
@@ -401,13 +401,13 @@ cdef class EpollEngine(Engine):
             self.workers.submit(self._block, job, claim, over)
         except BaseException as error:
             # No thread could be started, or Ctrl-C came. What is in the workers' queue by now may be run all the same.
-            if self.take_back(op):
+            if self.withdraw_job(op):
                 self.settle(op, -EAGAIN, 0)
             if not isinstance(error, RuntimeError):
                 raise
         return 0
 
-    cdef bint take_back(self, Op op) except -1:
+    cdef bint withdraw_job(self, Op op) except -1:
         """False: a worker has begun with it."""
         _, job, claim = self.running[op]
         try:

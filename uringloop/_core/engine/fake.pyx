@@ -19,12 +19,12 @@ cdef class FakeEngine(EpollEngine):
         EpollEngine.__init__(self, ready, entries)
         self.seed = os.environ.get("URINGLOOP_SEED") or str(random.randrange(10**9))
         self.random = random.Random(self.seed)
-        self.held = []
+        self.delayed = []
         self.receivers = set()
         self.interfered = {}
 
     def __repr__(self):
-        return f"<FakeEngine seed={self.seed!r} {self.ops.count} waiting, {len(self.held)} held, {self.enters} waits>"
+        return f"<FakeEngine seed={self.seed!r} {self.ops.count} waiting, {len(self.delayed)} held, {self.enters} waits>"
 
     cdef bint chance(self, str kind, int one_in) except -1:
         """True once in so many times, and counted then."""
@@ -34,7 +34,7 @@ cdef class FakeEngine(EpollEngine):
         return True
 
     cdef bint has_work(self) noexcept:
-        return len(self.held) > 0 or EpollEngine.has_work(self)
+        return len(self.delayed) > 0 or EpollEngine.has_work(self)
 
     cdef int attempt(self, Op op, uint32_t *flags) except? -32000:
         cdef int res
@@ -46,38 +46,38 @@ cdef class FakeEngine(EpollEngine):
         elif (op.need == NEED_READ or op.need == NEED_WRITE) and self.chance("would block", 8):
             return -EAGAIN  # readiness is still there at the next wait
         if self.chance("short", 3):
-            op.most = self.random.choice((1, 2, 3, 10, 100, 1000, 10000))
+            op.attempt_limit = self.random.choice((1, 2, 3, 10, 100, 1000, 10000))
         res = op.attempt(flags)
-        op.most = 0
+        op.attempt_limit = 0
         if flags[0] & IORING_CQE_F_BUFFER and flags[0] & IORING_CQE_F_MORE:
             self.receivers.add(op)
         if flags[0] & IORING_CQE_F_MORE and self.chance("ended early", 4):
             flags[0] &= ~<uint32_t> IORING_CQE_F_MORE
         return res
 
-    cdef bint ending(self, Op op) except -1:
-        for entry in self.held:
+    cdef bint has_last_completion(self, Op op) except -1:
+        for entry in self.delayed:
             if entry[0] is op and not entry[2] & IORING_CQE_F_MORE:
                 return True
-        return EpollEngine.ending(self, op)
+        return EpollEngine.has_last_completion(self, op)
 
     cdef int cancel(self, Op op) except -1:
         """As in a kernel, the operation may succeed all the same. Tried here, while its descriptor is surely open."""
         cdef uint32_t flags = 0
         cdef int res
-        if op.state != OP_IN_KERNEL or op.need == NEED_THREAD or self.ending(op) or not self.chance("too late to cancel", 2):
+        if op.state != OP_IN_KERNEL or op.need == NEED_THREAD or self.has_last_completion(op) or not self.chance("too late to cancel", 2):
             return EpollEngine.cancel(self, op)
         res = op.attempt(&flags)
         if res == -EAGAIN or res == -EINTR:
             return EpollEngine.cancel(self, op)
         if flags & IORING_CQE_F_BUFFER:
-            self.pool.took(flags >> IORING_CQE_BUFFER_SHIFT)
-        self.unwatch(op)
+            self.pool.mark_delivered(flags >> IORING_CQE_BUFFER_SHIFT)
+        self.remove_waiter(op)
         self.ops.cancelling(op)
         return self.settle(op, res, flags & ~<uint32_t> IORING_CQE_F_MORE)
 
     cdef int wait(self, int64_t deadline_ns) except -1:
-        if self.held:
+        if self.delayed:
             deadline_ns = 0  # nothing else may come to end the wait
         elif deadline_ns and self.chance("woken for nothing", 4):
             PyErr_CheckSignals()  # as when a signal ends the wait
@@ -87,24 +87,24 @@ cdef class FakeEngine(EpollEngine):
     cdef int reap(self) except -1:
         """Shuffle what came, operation by operation, and keep some of it for a later walk."""
         by_op = {}
-        for entry in self.held + self.settled:
+        for entry in self.delayed + self.settled:
             by_op.setdefault(entry[0], []).append(entry)
         groups = list(by_op.values())
         if len(groups) > 1 and self.chance("shuffled", 2):
             self.random.shuffle(groups)
-        self.held = []
+        self.delayed = []
         self.settled = []
         for group in groups:
             kept = len(group)
             if self.chance("late", 3):
                 kept = self.random.randrange(len(group))
             self.settled += group[:kept]
-            self.held += group[kept:]
+            self.delayed += group[kept:]
         for op, _, flags in self.settled:
             if not flags & IORING_CQE_F_MORE:
                 self.receivers.discard(op)
         return EpollEngine.reap(self)
 
     cdef int close(self) except -1:
-        self.held = []
+        self.delayed = []
         return EpollEngine.close(self)

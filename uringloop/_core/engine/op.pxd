@@ -26,25 +26,25 @@ cdef class Op(Runnable):
     cdef uint8_t need          # OpNeed
     cdef bint multishot        # stays in the kernel after a completion that says "more"
     cdef bint repeatable       # may be submitted again when its loop moves to another thread
-    cdef bint lost             # its ring is gone, and nobody knows what became of it: the result tells nothing
+    cdef bint result_unknown   # its ring is gone, and nobody knows what became of it: the result tells nothing
     cdef bint quiet            # ends within the enter that submits it, and success posts no completion
-    cdef int most              # bytes an attempt may move at once, 0: as many as there are; the fake engine's
+    cdef int attempt_limit     # bytes an attempt may move at once, 0: as many as there are; the fake engine's
     cdef PyObject *prev_in_kernel
     cdef PyObject *next_in_kernel
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept
     cdef int attempt(self, uint32_t *flags) noexcept
-    cdef void note(self, int res, uint32_t flags) noexcept
+    cdef void record_completion(self, int res, uint32_t flags) noexcept
     cdef int block(self) noexcept nogil
-    cdef int wanted(self) noexcept
+    cdef int full_result(self) noexcept
     cdef bint done_quietly(self) noexcept
-    cdef object remains(self)
-    cdef int forked(self) except -1
+    cdef object kernel_memory(self)
+    cdef int after_fork_in_child(self) except -1
     cdef str describe(self)
-    cdef object whose(self)
+    cdef object requester(self)
 
 
-cdef class OpWatch:
+cdef class OpMonitor:
     # What an OpList tells of its operations to (watch.pyx).
     cdef bint op_submitted(self, Op op) noexcept
     cdef bint op_ended(self, Op op) noexcept
@@ -54,7 +54,7 @@ cdef class OpList:
     # The ops that are in the kernel: one reference each, taken at submit, dropped at the last completion.
     cdef PyObject *head
     cdef readonly Py_ssize_t count
-    cdef OpWatch watch        # None: nobody looks
+    cdef OpMonitor monitor    # None: nobody looks
     cdef object _gc
 
     cdef void submitted(self, Op op) noexcept

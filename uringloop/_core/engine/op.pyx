@@ -45,7 +45,7 @@ cdef class Op(Runnable):
 
     @property
     def owned_by(self):
-        return self.whose()
+        return self.requester()
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         """Write the submission entry (zeroed before; user_data is the engine's)."""
@@ -59,11 +59,11 @@ cdef class Op(Runnable):
         """The same as a blocking call, for NEED_THREAD operations, in a worker thread."""
         return -EINVAL
 
-    cdef int wanted(self) noexcept:
+    cdef int full_result(self) noexcept:
         """The result that is success in full, for quiet operations."""
         return 0
 
-    cdef void note(self, int res, uint32_t flags) noexcept:
+    cdef void record_completion(self, int res, uint32_t flags) noexcept:
         """Remember a completion; called inside the completion walk, so nothing of Python may run.
         `run` follows, once for all that was noted since."""
 
@@ -71,30 +71,30 @@ cdef class Op(Runnable):
         """A quiet operation succeeded in full. True when it must be run."""
         return False
 
-    cdef object remains(self):
+    cdef object kernel_memory(self):
         """What the kernel may still touch after the ring has gone, for ever: nobody learns when it has ended."""
         return self
 
-    cdef int forked(self) except -1:
+    cdef int after_fork_in_child(self) except -1:
         """This process is a forked child, which goes on with the loop: replace what the kernel shares with the parent."""
         return 0
 
     cdef str describe(self):
         return type(self).__name__
 
-    cdef object whose(self):
+    cdef object requester(self):
         """For whom it is: a transport, a server, a handle, the future somebody awaits. None: the engine itself."""
         return None
 
 
-cdef class OpWatch:
+cdef class OpMonitor:
     # Told by the loop's thread. False: it does not want to know any more.
 
     cdef bint op_submitted(self, Op op) noexcept:
         return False
 
     cdef bint op_ended(self, Op op) noexcept:
-        """Inside the completion walk, as `Op.note`."""
+        """Inside the completion walk, as `Op.record_completion`."""
         return False
 
 
@@ -123,8 +123,8 @@ cdef class OpList:
             (<Op> self.head).prev_in_kernel = <PyObject *> op
         self.head = <PyObject *> op
         self.count += 1
-        if self.watch is not None and not self.watch.op_submitted(op):
-            self.watch = None
+        if self.monitor is not None and not self.monitor.op_submitted(op):
+            self.monitor = None
 
     cdef void entered(self, Op op) noexcept:
         """queued -> in kernel: its entry is written."""
@@ -150,7 +150,7 @@ cdef class OpList:
         cdef bint last = not flags & IORING_CQE_F_MORE
         if last:
             self._unlink(op)
-        op.note(res, flags)
+        op.record_completion(res, flags)
         if op.queued:
             if last:
                 Py_DECREF(op)
@@ -171,8 +171,8 @@ cdef class OpList:
     cdef void _unlink(self, Op op) noexcept:
         if URINGLOOP_DEBUG:
             assert op.state != OP_IDLE, "a completion for an Op that is not in the kernel"
-        if self.watch is not None and not self.watch.op_ended(op):
-            self.watch = None
+        if self.monitor is not None and not self.monitor.op_ended(op):
+            self.monitor = None
         op.state = OP_IDLE
         if op.prev_in_kernel is not NULL:
             (<Op> op.prev_in_kernel).next_in_kernel = op.next_in_kernel

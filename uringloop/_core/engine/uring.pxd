@@ -10,9 +10,9 @@ from uringloop._core.kernel.ring cimport Ring
 cdef class UringEngine(Engine):
     # The loop's thread only, all of it.
     cdef Ring ring
-    cdef long owner                 # the thread the ring is bound to; 0 while it is still disabled
+    cdef long submitter             # the thread the ring is bound to; 0 while it is still disabled
     cdef long register_at           # the count of enters from which on this run's thread names the ring by a slot of its own
-    cdef bint shared_out            # threads before this one submitted to it
+    cdef bint had_submitters        # threads before this one submitted to it
     cdef bint taskrun_visible       # pending kernel work shows in the ring's flags
     cdef unsigned blind_turns       # turns since the last enter, where it does not show
     cdef uintptr_t *backlog         # Op pointers, or pointer | 1: cancel that one
@@ -25,18 +25,18 @@ cdef class UringEngine(Engine):
     cdef readonly long overflows    # times completions had to be fetched from where the kernel parked them
 
     cdef int _open(self) except -1
-    cdef _no_ring(self, int err)
+    cdef _ring_error(self, int err)
     cdef int _move(self) except -1
-    cdef void _change_hands(self, long thread) noexcept
-    cdef bint _again(self, Op op) noexcept
+    cdef void _change_submitter(self, long thread) noexcept
+    cdef bint _resubmit(self, Op op) noexcept
     cdef void _close_ring(self) noexcept
-    cdef int _remember(self, uintptr_t entry) except -1
+    cdef int _push_backlog(self, uintptr_t entry) except -1
     cdef bint _fill(self) except -1
     cdef int _enter(self, bint wait, int64_t deadline_ns) except -1
     cdef void _walk(self) noexcept
     cdef void _settle_quiet(self) noexcept
-    cdef void _let_end(self) noexcept
-    cdef bint _of_another(self, long thread) noexcept
+    cdef void _wait_for_workers(self) noexcept
+    cdef bint _has_other_submitter(self, long thread) noexcept
     cdef int _leave_ring(self) except -1
-    cdef int _take_back(self) except -1
-    cdef int _take_along(self, bint none) except -1
+    cdef int _requeue_unsubmitted(self) except -1
+    cdef int _resubmit_all(self, bint none) except -1

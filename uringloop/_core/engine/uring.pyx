@@ -24,7 +24,7 @@ from uringloop._core.kernel.abi cimport (
 from uringloop._core.kernel.buffers cimport BufferPool
 from uringloop._core.kernel.fixed_table cimport FixedTable
 from uringloop._core.kernel.libc cimport EAGAIN, EBUSY, ECANCELED, EINTR, EINVAL, EMFILE, ENFILE, ENOMEM, ETIME
-from uringloop._core.kernel.probe cimport Offer, locked_memory, offer, sizes
+from uringloop._core.kernel.probe cimport KernelFeatures, kernel_features, locked_memory, sizes
 from uringloop._core.kernel.ring cimport (
     Ring, ring_close, ring_closed_at, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_register, ring_unregister,
     ring_wants_enter,
@@ -78,7 +78,7 @@ cdef class UringEngine(Engine):
     cdef int _open(self) except -1:
         """A new ring, disabled until the thread that will run it enables it. Under a shortage of memory
         smaller ones are tried first."""
-        cdef Offer *found = offer()
+        cdef KernelFeatures *found = kernel_features()
         cdef unsigned wanted = self.ring.sq_entries
         cdef unsigned entries = wanted
         cdef unsigned completions = max(sizes().completions, 2 * entries)
@@ -94,14 +94,14 @@ cdef class UringEngine(Engine):
             err = ring_open(&self.ring, entries, completions, found.setup_flags)
         if err < 0:
             self.ring.sq_entries = wanted  # whoever runs the loop next tries again
-            raise self._no_ring(-err)
+            raise self._ring_error(-err)
         self.ring.enters = enters
         if found.abs_timer:
             self.ring.enter_flags |= IORING_ENTER_ABS_TIMER
         if found.no_iowait:
             self.ring.enter_flags |= IORING_ENTER_NO_IOWAIT
         self.taskrun_visible = self.ring.setup_flags & IORING_SETUP_TASKRUN_FLAG != 0
-        self.owner = 0
+        self.submitter = 0
         self.register_at = LONG_MAX
         free(self.quiet)
         free(self.quiet_at)
@@ -114,7 +114,7 @@ cdef class UringEngine(Engine):
             count_made(COUNT_FD)
         return 0
 
-    cdef _no_ring(self, int err):
+    cdef _ring_error(self, int err):
         error = OSError(err, f"io_uring_setup: {os.strerror(err)}")
         short = locked_memory(error)
         return OSError(err, f"{error.strerror}: {short[1]}. To allow it: {short[2]}") if short else error
@@ -125,36 +125,36 @@ cdef class UringEngine(Engine):
         if URINGLOOP_DEBUG and self.ring.fd >= 0:
             count_freed(COUNT_FD)
         ring_close(&self.ring)
-        self.owner = 0  # nobody enters what is not there, should there be no new one
+        self.submitter = 0  # nobody enters what is not there, should there be no new one
 
     cdef int attach(self) except -1:
         cdef long here = this_thread()
         cdef int err
         if self.forked:
-            self.own_wakes()
+            self.replace_eventfd()
         if self.forked or self.ring.fd < 0:
             self._move()
-        elif self._of_another(here):
+        elif self._has_other_submitter(here):
             if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
                 self._move()
             else:
-                self._change_hands(here)
-        if not self.owner:
+                self._change_submitter(here)
+        if not self.submitter:
             err = ring_enable(&self.ring)
             if err < 0:
                 raise OSError(-err, f"io_uring_register: {os.strerror(-err)}")
-            self.owner = here
-        self.register_at = self.ring.enters + REGISTER_AFTER if offer().registered_ring else LONG_MAX
+            self.submitter = here
+        self.register_at = self.ring.enters + REGISTER_AFTER if kernel_features().registered_ring else LONG_MAX
         return Engine.attach(self)
 
-    cdef bint _of_another(self, long thread) noexcept:
-        return self.owner != 0 and thread != self.owner
+    cdef bint _has_other_submitter(self, long thread) noexcept:
+        return self.submitter != 0 and thread != self.submitter
 
     cdef int attach_to_drain(self) except -1:
         """A ring that is another thread's is only left: no new one has to be had for what ends anyway."""
         if self.ring.fd < 0:
             return 0
-        if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER and self._of_another(this_thread()):
+        if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER and self._has_other_submitter(this_thread()):
             return self._leave_ring()
         self.attach()
         self.register_at = LONG_MAX  # no `leave` follows
@@ -165,13 +165,13 @@ cdef class UringEngine(Engine):
             self._walk()
             if self.ring.cq_head[0] != ur_load_acquire(self.ring.cq_tail):
                 self._walk()
-            self._take_back()
+            self._requeue_unsubmitted()
         self._close_ring()
         if self.pool is not None:
             self.pool.forget_ring(not self.forked)
         return 0
 
-    cdef int _take_back(self) except -1:
+    cdef int _requeue_unsubmitted(self) except -1:
         """Operations whose entries the kernel never took are queued again."""
         cdef unsigned at = ur_load_acquire(self.ring.sq_head), end = self.ring.sq_tail[0] + self.ring.filled
         cdef uintptr_t entry
@@ -179,7 +179,7 @@ cdef class UringEngine(Engine):
             entry = <uintptr_t> self.ring.sqes[at & self.ring.sq_mask].user_data
             at += 1
             if entry:
-                self._remember(entry)
+                self._push_backlog(entry)
                 if (<Op> <PyObject *> entry).state == OP_IN_KERNEL:
                     self.ops.requeued(<Op> <PyObject *> entry)
         self.quiet_count = 0
@@ -195,14 +195,14 @@ cdef class UringEngine(Engine):
         self._leave_ring()
         self._open()
         self.forked = 0
-        self._take_along(False)
-        if self.pool is not None and offer().buffer_ring:
+        self._resubmit_all(False)
+        if self.pool is not None and kernel_features().buffer_ring:
             self.pool.register(self.ring.fd)  # or not: then receives go without
         if self.fixed is not None:
             self.fixed.moved(self.ring.fd)
         return 0
 
-    cdef int _take_along(self, bint none) except -1:
+    cdef int _resubmit_all(self, bint none) except -1:
         """What was in the ring that is gone, into the new one's backlog; or `none` of it."""
         cdef Op op
         cdef Py_ssize_t i
@@ -211,33 +211,33 @@ cdef class UringEngine(Engine):
         for op in reversed(list(self.ops)):
             if none or op.state == OP_CANCELLING or not (op.repeatable or op.state == OP_QUEUED):
                 if not op.repeatable and <uintptr_t> <PyObject *> op not in unseen:
-                    _orphans.append(op.remains())
-                    op.lost = True
+                    _orphans.append(op.kernel_memory())
+                    op.result_unknown = True
                 self.ops.completed(op, -ECANCELED, 0, self.ready)
                 continue
             if op.state == OP_IN_KERNEL:
                 self.ops.requeued(op)
-            self._remember(<uintptr_t> <PyObject *> op)
+            self._push_backlog(<uintptr_t> <PyObject *> op)
         return 0
 
-    cdef void _change_hands(self, long thread) noexcept:
+    cdef void _change_submitter(self, long thread) noexcept:
         """Without SINGLE_ISSUER the ring itself goes to the other thread. Leaving it would lose data: the kernel
         may complete a receive at any moment, after the last walk too."""
-        self.owner = thread
-        self.shared_out = True
+        self.submitter = thread
+        self.had_submitters = True
 
     cdef void leave(self) noexcept:
         # What the completion queue had no room for only this thread can fetch.
-        if self.owner and not self.forked:
+        if self.submitter and not self.forked:
             self.collected_early = True
             self.reap()
             if self.in_workers and self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
-                self._let_end()
+                self._wait_for_workers()
             # Only this thread can, and it may live on while another one runs the loop, or closes it.
             ring_unregister(&self.ring)
         self.register_at = LONG_MAX
 
-    cdef void _let_end(self) noexcept:
+    cdef void _wait_for_workers(self) noexcept:
         """Should another thread run or close the loop next, nobody would learn what a kernel worker has read or written,
         nor of the descriptor that it has made. So it gets the time that a filesystem without a server needs."""
         cdef int ret, entered = 0, waited = 0
@@ -251,20 +251,20 @@ cdef class UringEngine(Engine):
             elif ret < 0:
                 break
 
-    cdef bint _again(self, Op op) noexcept:
+    cdef bint _resubmit(self, Op op) noexcept:
         """A completion says that an operation was cancelled, and we did not: the thread that submitted it has ended.
         What is repeatable is submitted again. False: it is not, and is told."""
         if op.state != OP_IN_KERNEL or not op.repeatable or self.closed:
             return False
         try:
-            self._remember(<uintptr_t> <PyObject *> op)
+            self._push_backlog(<uintptr_t> <PyObject *> op)
         except MemoryError:
             return False
         self.ops.requeued(op)
         return True
 
     cdef int submit(self, Op op) except -1:
-        self._remember(<uintptr_t> <PyObject *> op)
+        self._push_backlog(<uintptr_t> <PyObject *> op)
         self.ops.submitted(op)
         return 0
 
@@ -272,12 +272,12 @@ cdef class UringEngine(Engine):
         if op.state == OP_IN_KERNEL:
             # The entry names the operation by address only: should it end before, the address is not found,
             # or found in an operation submitted behind this request, which the kernel has not seen yet.
-            self._remember(<uintptr_t> <PyObject *> op | 1)
+            self._push_backlog(<uintptr_t> <PyObject *> op | 1)
         if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
             self.ops.cancelling(op)
         return 0
 
-    cdef int _remember(self, uintptr_t entry) except -1:
+    cdef int _push_backlog(self, uintptr_t entry) except -1:
         cdef uintptr_t *larger
         if self.closed:
             raise RuntimeError("Event loop is closed")
@@ -301,7 +301,7 @@ cdef class UringEngine(Engine):
         self.blind_turns += 1
         return self.blind_turns >= BLIND_TURNS
 
-    cdef bint only_arrivals(self) noexcept:
+    cdef bint only_completions(self) noexcept:
         # Parked completions are not put off: each turn may park more.
         return self.backlog_count == 0 and not ring_must_enter(&self.ring)
 
@@ -350,14 +350,14 @@ cdef class UringEngine(Engine):
 
     cdef int flush_now(self) except -1:
         self.collected_early = True
-        if self.owner and not self.forked and self.owner == this_thread():
+        if self.submitter and not self.forked and self.submitter == this_thread():
             self._enter(False, 0)
         return 0
 
     cdef void before_fork(self) noexcept:
         cdef int ret = 0
         cdef bint all_written = False
-        if not self.owner or self.forked or self.owner != this_thread():
+        if not self.submitter or self.forked or self.submitter != this_thread():
             return
         self.collected_early = True
         while ret >= 0 and not all_written:  # as `_enter`, but for signals: what their handlers raise would be lost here
@@ -366,8 +366,8 @@ cdef class UringEngine(Engine):
                 ret = ring_enter(&self.ring, 0, 0)
             self.reap()
 
-    cdef void inherited(self) noexcept:
-        Engine.inherited(self)
+    cdef void after_fork_in_child(self) noexcept:
+        Engine.after_fork_in_child(self)
         self._close_ring()  # by all its descriptors a ring lives on
         self.quiet_count = 0
         self.taskrun_visible = False
@@ -377,7 +377,7 @@ cdef class UringEngine(Engine):
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
         if self.ring.fd < 0 and not self.forked:
-            return self._take_along(True)  # it was left, to be drained
+            return self._resubmit_all(True)  # it was left, to be drained
         self.sleeps += 1
         return self._enter(True, deadline_ns)
 
@@ -441,8 +441,8 @@ cdef class UringEngine(Engine):
             if cqe.user_data == 0:
                 continue  # a cancel request that found nothing to cancel
             if cqe.flags & IORING_CQE_F_BUFFER:
-                self.pool.took(cqe.flags >> IORING_CQE_BUFFER_SHIFT)
-            if self.shared_out and cqe.res == -ECANCELED and self._again(<Op> <PyObject *> <uintptr_t> cqe.user_data):
+                self.pool.mark_delivered(cqe.flags >> IORING_CQE_BUFFER_SHIFT)
+            if self.had_submitters and cqe.res == -ECANCELED and self._resubmit(<Op> <PyObject *> <uintptr_t> cqe.user_data):
                 continue
             self.ops.completed(<Op> <PyObject *> <uintptr_t> cqe.user_data, cqe.res, cqe.flags, self.ready)
         ur_store_release(self.ring.cq_head, head)
@@ -481,12 +481,12 @@ cdef class UringEngine(Engine):
     cdef BufferPool buffers(self):
         if self.pool is None:
             Engine.buffers(self)
-            if offer().buffer_ring:
+            if kernel_features().buffer_ring:
                 self.pool.register(self.ring.fd)
         return self.pool
 
     cdef int pin(self, void *memory, size_t length, int *number) except? -1:
-        if not offer().fixed_buffers or self.ring.fd < 0:
+        if not kernel_features().fixed_buffers or self.ring.fd < 0:
             return 0
         if self.fixed is None:
             self.fixed = FixedTable()
@@ -495,7 +495,7 @@ cdef class UringEngine(Engine):
     cdef void unpin(self, int number) noexcept:
         if self.fixed is not None:
             self.fixed.leave(number)
-            if self.owner == this_thread() and not self.forked and self.ring.fd >= 0:
+            if self.submitter == this_thread() and not self.forked and self.ring.fd >= 0:
                 self.fixed.sweep()
 
     cdef bint has_pinned(self, int number) noexcept:

@@ -29,11 +29,11 @@ cdef class BufferPool:
     cdef int register(self, int ring_fd) noexcept
     cdef void forget_ring(self, bint mapped) noexcept
     cdef int take(self) noexcept
-    cdef void untake(self, int number) noexcept
-    cdef void took(self, int number) noexcept
+    cdef void return_unused(self, int number) noexcept
+    cdef void mark_delivered(self, int number) noexcept
     cdef void give_back(self, int number) noexcept
     cdef bint grow(self) noexcept
     cdef Py_ssize_t bulk_share(self) noexcept
     cdef void close(self) noexcept
     cdef bint _add(self, unsigned count) noexcept
-    cdef void _offer(self, int number) noexcept
+    cdef void _provide(self, int number) noexcept

@@ -66,7 +66,7 @@ cdef class BufferPool:
             self.addresses[self.count + i] = chunk + <size_t> i * self.size
         self.count += count
         for i in range(self.count - count, self.count):
-            self._offer(i)
+            self._provide(i)
         return True
 
     cdef bint grow(self) noexcept:
@@ -95,7 +95,7 @@ cdef class BufferPool:
         self.tail = 0
         while self.free_count:
             self.free_count -= 1
-            self._offer(self.free[self.free_count])
+            self._provide(self.free[self.free_count])
         return 0
 
     cdef void forget_ring(self, bint mapped) noexcept:
@@ -114,7 +114,7 @@ cdef class BufferPool:
                 self.free[self.free_count] = i
                 self.free_count += 1
 
-    cdef void _offer(self, int number) noexcept:
+    cdef void _provide(self, int number) noexcept:
         """Make it anybody's. A negative length marks a buffer no receiver has."""
         cdef io_uring_buf *slot
         self.arrivals[number].length = -1
@@ -131,18 +131,18 @@ cdef class BufferPool:
         ur_store16_release(&self.ring[0].resv, self.tail)
 
     cdef int take(self) noexcept:
-        """A buffer to receive into without a ring, or -1. It counts as the receiver's once `took` is told."""
+        """A buffer to receive into without a ring, or -1. It counts as the receiver's once `mark_delivered` is told."""
         if self.free_count == 0 and (self.ring_fd >= 0 or not self.grow()):
             return -1
         self.free_count -= 1
         return self.free[self.free_count]
 
-    cdef void untake(self, int number) noexcept:
+    cdef void return_unused(self, int number) noexcept:
         """Nothing was received into it."""
         self.free[self.free_count] = number
         self.free_count += 1
 
-    cdef void took(self, int number) noexcept:
+    cdef void mark_delivered(self, int number) noexcept:
         """A completion delivered this buffer to a receiver."""
         self.out += 1
         self.arrivals[number].length = 0
@@ -154,7 +154,7 @@ cdef class BufferPool:
         self.out -= 1
         if URINGLOOP_DEBUG:
             count_freed(COUNT_BUFFER)
-        self._offer(number)
+        self._provide(number)
 
     cdef Py_ssize_t bulk_share(self) noexcept:
         """The most that a receiver without a buffer of ours takes at once. Of several, larger pieces cost less, and where

@@ -1,7 +1,7 @@
 from libc.stdint cimport uint32_t
 
 
-cdef struct Offer:
+cdef struct KernelFeatures:
     # What this kernel offers and no switch turned off; filled once a process.
     int refused            # 0, or the errno io_uring_setup answered
     uint32_t setup_flags   # the best set of ring flags it accepts
@@ -28,7 +28,7 @@ cdef struct Sizes:
     unsigned send            # bytes handed to the kernel at once: an entry's length has 32 bits, its result 31
 
 
-cdef Offer *offer() except NULL
+cdef KernelFeatures *kernel_features() except NULL
 cdef Sizes *sizes() except NULL
 cdef bint cuts_datagrams()
 cpdef locked_memory(error)

@@ -31,7 +31,7 @@ cdef enum:
     CAP_IPC_LOCK = 14
     UDP_SEGMENT = 103  # not in every libc's headers, nor in the socket module
 
-cdef Offer _offer
+cdef KernelFeatures _kernel_features
 cdef bint _asked = False
 cdef Sizes _sizes
 
@@ -53,7 +53,7 @@ cdef Sizes *sizes() except NULL:
     return &_sizes
 
 
-cdef Offer *offer() except NULL:
+cdef KernelFeatures *kernel_features() except NULL:
     """The verdict. Raises OSError when the kernel is only short of something (memory, descriptors):
     that is an error of the moment, not a refusal, and is asked again next time.
 
@@ -62,12 +62,12 @@ cdef Offer *offer() except NULL:
     if not _asked:
         _ask()
         _asked = True
-    return &_offer
+    return &_kernel_features
 
 
 cdef _ask():
-    global _offer
-    cdef Offer found  # whole, before anybody sees it: two threads may ask at once
+    global _kernel_features
+    cdef KernelFeatures found  # whole, before anybody sees it: two threads may ask at once
     cdef Ring ring
     cdef int err
     cdef uint32_t flags = 0
@@ -79,7 +79,7 @@ cdef _ask():
             break
     if err in (-EPERM, -EACCES, -ENOSYS, -EINVAL):
         found.refused = -err
-        _offer = found
+        _kernel_features = found
         return
     if err < 0:
         raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
@@ -99,7 +99,7 @@ cdef _ask():
         found.refused = ENOSYS
     if found.refused:
         ring_close(&ring)
-        _offer.refused = found.refused  # and nothing is offered of a ring that nobody gets
+        _kernel_features.refused = found.refused  # and nothing is offered of a ring that nobody gets
         return
     found.buffer_ring = modern and "buffer_ring" not in disabled
     found.multishot_recv = found.buffer_ring and "multishot_recv" not in disabled
@@ -112,7 +112,7 @@ cdef _ask():
     found.epoll_wait = (_operation_offered(&ring, IORING_OP_EPOLL_WAIT) and found.setup_flags & IORING_SETUP_DEFER_TASKRUN != 0
                         and "epoll_wait" not in disabled)
     ring_close(&ring)
-    _offer = found
+    _kernel_features = found
 
 
 def _flag_sets(disabled):
@@ -175,7 +175,7 @@ def _kernel_cuts_datagrams():
 
 def refusal():
     """None where io_uring may be used, else (errno, cause, remedy)."""
-    cdef int refused = offer().refused
+    cdef int refused = kernel_features().refused
     if not refused:
         return None
     name = errno_module.errorcode.get(refused, str(refused))
@@ -223,7 +223,7 @@ def locked_by_a_ring():
     see that, the limit of this process is 0 for a moment: for doctor, and no program that makes loops meanwhile."""
     cdef Ring ring
     cdef size_t page = os.sysconf("SC_PAGESIZE"), size
-    cdef int err = ring_open(&ring, sizes().entries, sizes().completions, offer().setup_flags)
+    cdef int err = ring_open(&ring, sizes().entries, sizes().completions, kernel_features().setup_flags)
     if err < 0:
         raise OSError(-err, f"io_uring_setup: {os.strerror(-err)}")
     size = sum((length + page - 1) // page * page for length in (ring.rings_size, ring.cq_size, ring.sqes_size))
@@ -231,7 +231,7 @@ def locked_by_a_ring():
     limits = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, limits[1]))
     try:
-        err = ring_open(&ring, 4, 8, offer().setup_flags)
+        err = ring_open(&ring, 4, 8, kernel_features().setup_flags)
     finally:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, limits)
     if err == 0:
@@ -242,10 +242,10 @@ def locked_by_a_ring():
 
 def offered():
     """What the core will use here, by name; for doctor and the tests."""
-    cdef Offer found
+    cdef KernelFeatures found
     memset(&found, 0, sizeof(found))
     try:
-        found = offer()[0]
+        found = kernel_features()[0]
     except OSError:
         pass  # short of something just now: no ring, and nothing of one
     flags = {

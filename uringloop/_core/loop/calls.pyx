@@ -83,7 +83,7 @@ cdef int _watch_call(Loop loop, PyObject *callback, str name, bint same_thread) 
 
 cdef int _watch_handle(Loop loop, PyObject *handle) except -1:
     """Debug mode, after: remember where it was made."""
-    return (<Handle> handle).note(loop, format_helpers.extract_stack(sys._getframe(0)), None)
+    return (<Handle> handle).set_debug_info(loop, format_helpers.extract_stack(sys._getframe(0)), None)
 
 
 cdef object _call_soon(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
@@ -116,7 +116,7 @@ cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t na
     if loop._debug:
         _watch_call(loop, args[0], "call_soon_threadsafe", False)
     handle = new_handle(args[0], args + 1, nargs - 1, _context(args, nargs, kwnames))
-    (<Handle> handle).shared = WAITS_FOR_SHARED
+    (<Handle> handle).threadsafe = WAITS_FOR_SHARED
     result = steal(handle)
     if loop._debug:
         _watch_handle(loop, handle)
@@ -170,7 +170,7 @@ cdef object _call_at(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject
     (<Loop> self).check()  # before what is no number is an error
     handle = _schedule(<Loop> self, when, args, nargs, _context(args, nargs, kwnames), "call_at")
     if type(when) is int:
-        (<TimerHandle> handle).whole = True
+        (<TimerHandle> handle).when_is_int = True
     return handle
 
 

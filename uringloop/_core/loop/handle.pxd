@@ -12,14 +12,14 @@ cdef class Handle(Runnable):
     cdef PyObject *room          # vectorcall's: a bound method puts its self here, in front of the arguments
     cdef PyObject *args[2]       # most callbacks have no more; the tuple of all where there are MANY
     cdef PyObject *cvars         # the contextvars.Context the callback runs in, or what it will be made of
-    cdef PyObject *notes         # (loop, where it was made, its repr when it was cancelled): debug mode and the like
+    cdef PyObject *debug_info    # (loop, where it was made, its repr when it was cancelled): debug mode and the like
     cdef uint8_t nargs           # 0..2, or MANY
     cdef uint8_t cvars_kind      # whose `cvars` are (own_context.h)
-    cdef uint8_t whole           # a timer whose time was given as an int, which its `when` tells
+    cdef uint8_t when_is_int     # a timer whose time was given as an int, which its `when` tells
     cdef readonly bint _cancelled
     cdef bint running            # what is being called must not be dropped: a cancel waits
     cdef bint repeats            # runs any number of times, until it is cancelled (a reader, a signal)
-    cdef bint shared             # made by call_soon_threadsafe: other threads' questions wait while it runs
+    cdef bint threadsafe         # made by call_soon_threadsafe: other threads' questions wait while it runs
     cdef bint awaited            # ... and one does
     cdef unsigned long runner    # the thread that runs it, where it is shared and running
 
@@ -28,8 +28,8 @@ cdef class Handle(Runnable):
     cdef int await_end(self) except -1
     cdef tuple arguments(self)
     cdef int set_arguments(self, tuple args) except -1
-    cdef int note(self, object loop, object traceback, object shown) except -1
-    cdef void let_go(self) noexcept
+    cdef int set_debug_info(self, object loop, object traceback, object shown) except -1
+    cdef void drop_callback(self) noexcept
     cdef void leave(self) noexcept
     cdef void forget_loop(self) noexcept
 

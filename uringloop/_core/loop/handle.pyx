@@ -97,7 +97,7 @@ cdef class Handle(Runnable):
             self.running = nested or not dead
         if dead:
             return 0
-        if self.shared:
+        if self.threadsafe:
             self.runner = PyThread_get_thread_ident()
         if ur_context_enter(&self.cvars, &self.cvars_kind) < 0:
             result = NULL
@@ -118,8 +118,8 @@ cdef class Handle(Runnable):
             Py_DECREF(<object> result)
         if self.awaited:
             self.tell_awaiting()
-        if (Py_REFCNT(self) > 1 and self.notes is NULL or self._cancelled) and not nested:
-            self.let_go()
+        if (Py_REFCNT(self) > 1 and self.debug_info is NULL or self._cancelled) and not nested:
+            self.drop_callback()
         return 0
 
     cdef int tell_awaiting(self) except -1:
@@ -129,7 +129,7 @@ cdef class Handle(Runnable):
 
     cdef int await_end(self) except -1:
         """Another thread's question, while the callback runs: not answered before it has ended."""
-        if not self.shared or not self.running or self.runner == PyThread_get_thread_ident():
+        if not self.threadsafe or not self.running or self.runner == PyThread_get_thread_ident():
             return 0
         with _one_ended:
             with cython.critical_section(self):
@@ -143,12 +143,12 @@ cdef class Handle(Runnable):
 
     cdef void dropped(self) noexcept:
         # Somebody may have kept it, and what it refers to may refer to that: a coroutine to its timer.
-        self.let_go()
+        self.drop_callback()
 
-    cdef void let_go(self) noexcept:
+    cdef void drop_callback(self) noexcept:
         """Refer to what is to be called no more."""
         _drop(<PyObject *> self)
-        if self.notes is not NULL:
+        if self.debug_info is not NULL:
             self.forget_loop()
 
     cdef void leave(self) noexcept:
@@ -156,8 +156,8 @@ cdef class Handle(Runnable):
 
     cdef void forget_loop(self) noexcept:
         # A report of what the handle raised has the handle, and the loop's exception handler may have kept the report.
-        _, traceback, shown = <tuple> self.notes
-        self.note(None, traceback, shown)
+        _, traceback, shown = <tuple> self.debug_info
+        self.set_debug_info(None, traceback, shown)
 
     cdef int report(self, object loop) except -1:
         """The callback raised. SystemExit and KeyboardInterrupt leave the loop; all else goes to its handler."""
@@ -190,26 +190,26 @@ cdef class Handle(Runnable):
             Py_XINCREF(self.args[i])
         return 0
 
-    cdef int note(self, object loop, object traceback, object shown) except -1:
+    cdef int set_debug_info(self, object loop, object traceback, object shown) except -1:
         """Remember more than running takes."""
-        cdef PyObject *old = self.notes
+        cdef PyObject *old = self.debug_info
         notes = (loop, traceback, shown)
         Py_INCREF(notes)
-        self.notes = <PyObject *> notes
+        self.debug_info = <PyObject *> notes
         Py_XDECREF(old)
         return 0
 
     def cancel(self):
         """Not run, if it has not been yet; the callback and its arguments are dropped at once."""
         self.await_end()
-        if self.notes is not NULL and not self._cancelled:
+        if self.debug_info is not NULL and not self._cancelled:
             _keep_shown(self)
         with cython.critical_section(self):
             if not self._cancelled:
                 self._cancelled = True
                 self.leave()
                 if not self.running:
-                    self.let_go()  # last: what dies with the callback may come back here, or end the loop
+                    self.drop_callback()  # last: what dies with the callback may come back here, or end the loop
 
     def cancelled(self):
         self.await_end()
@@ -231,12 +231,12 @@ cdef class Handle(Runnable):
             if self.awaited:
                 self.tell_awaiting()
             if self._cancelled and not nested:
-                self.let_go()
+                self.drop_callback()
 
     @property
     def __class__(self):
         """For isinstance: programs ask for asyncio's classes, whose layout is not ours to have."""
-        return _asyncio_shared_handle if self.shared else _asyncio_handle
+        return _asyncio_shared_handle if self.threadsafe else _asyncio_handle
 
     @property
     def _callback(self):
@@ -254,11 +254,11 @@ cdef class Handle(Runnable):
 
     @property
     def _loop(self):
-        return None if self.notes is NULL else (<tuple> self.notes)[0]
+        return None if self.debug_info is NULL else (<tuple> self.debug_info)[0]
 
     @property
     def _source_traceback(self):
-        return None if self.notes is NULL else (<tuple> self.notes)[1]
+        return None if self.debug_info is NULL else (<tuple> self.debug_info)[1]
 
     def _repr_info(self):
         info = [self.__class__.__name__]
@@ -273,15 +273,15 @@ cdef class Handle(Runnable):
         return info
 
     def __repr__(self):
-        shown = None if self.notes is NULL else (<tuple> self.notes)[2]
+        shown = None if self.debug_info is NULL else (<tuple> self.debug_info)[2]
         return f"<{' '.join(self._repr_info())}>" if shown is None else shown
 
 
 cdef int _keep_shown(Handle handle) except -1:
-    loop, traceback, _ = <tuple> handle.notes  # in debug mode its repr shows what it would have called
+    loop, traceback, _ = <tuple> handle.debug_info  # in debug mode its repr shows what it would have called
     if loop is not None and loop.get_debug():
         name, *rest = handle._repr_info()
-        handle.note(loop, traceback, f"<{' '.join([name, 'cancelled', *rest])}>")
+        handle.set_debug_info(loop, traceback, f"<{' '.join([name, 'cancelled', *rest])}>")
     return 0
 
 
@@ -308,7 +308,7 @@ cdef class TimerHandle(Handle):
 
     def when(self):
         """The time, by the loop's clock, before which it does not run."""
-        return int(self.when_seconds) if self.whole else self.when_seconds
+        return int(self.when_seconds) if self.when_is_int else self.when_seconds
 
     @property
     def _when(self):
@@ -428,12 +428,12 @@ cdef Handle make_handle(object callback, tuple args, object cvars):
 cdef void _empty(PyObject *handle) noexcept:
     """Drop all references of a handle nobody refers to any more, and leave it as new."""
     cdef PyObject *cvars = (<Handle> handle).cvars
-    cdef PyObject *notes = (<Handle> handle).notes
+    cdef PyObject *notes = (<Handle> handle).debug_info
     ur_clear_weakrefs(handle)
-    (<Handle> handle).cvars = (<Handle> handle).notes = NULL
-    (<Handle> handle).cvars_kind = (<Handle> handle).whole = 0
+    (<Handle> handle).cvars = (<Handle> handle).debug_info = NULL
+    (<Handle> handle).cvars_kind = (<Handle> handle).when_is_int = 0
     (<Handle> handle)._cancelled = (<Handle> handle).repeats = False
-    (<Handle> handle).shared = (<Handle> handle).awaited = False
+    (<Handle> handle).threadsafe = (<Handle> handle).awaited = False
     if (<Handle> handle).callback is not NULL:
         _drop(handle)
     Py_XDECREF(cvars)
@@ -481,7 +481,7 @@ cdef int _traverse(PyObject *handle, visitproc visit, void *arg) noexcept:
     """Called by owners only: see the head of this file."""
     return (ur_visit((<Handle> handle).callback, visit, arg) or ur_visit((<Handle> handle).args[0], visit, arg)
             or ur_visit((<Handle> handle).args[1], visit, arg)
-            or ur_visit((<Handle> handle).cvars, visit, arg) or ur_visit((<Handle> handle).notes, visit, arg))
+            or ur_visit((<Handle> handle).cvars, visit, arg) or ur_visit((<Handle> handle).debug_info, visit, arg))
 
 
 cdef PyObject *_freed(PyObject *first, Py_ssize_t count) noexcept:

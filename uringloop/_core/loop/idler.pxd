@@ -2,4 +2,4 @@ from uringloop._core.engine.ready cimport Runnable
 
 
 cdef class Idler(Runnable):
-    cdef bint finds_work(self) except -1
+    cdef bint schedule_stealing(self) except -1

@@ -3,7 +3,7 @@
 
 
 cdef class Idler(Runnable):
-    cdef bint finds_work(self) except -1:
+    cdef bint schedule_stealing(self) except -1:
         """On the loop's thread, which already counts as asleep: who brings work from now on wakes it. True: something
         is ready now."""
         return False

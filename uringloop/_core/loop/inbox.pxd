@@ -14,8 +14,8 @@ cdef class Inbox:
     cdef Engine engine
 
     cdef int push(self, Runnable node) except -1
-    cdef bint offer(self, Runnable node) noexcept
-    cdef bint offer_all(self, ReadyQueue nodes) noexcept
+    cdef bint try_push(self, Runnable node) noexcept
+    cdef bint try_push_all(self, ReadyQueue nodes) noexcept
     cdef void wake(self) noexcept
     cdef void take(self, ReadyQueue ready) noexcept
     cdef bint fall_asleep(self) noexcept

@@ -17,11 +17,11 @@ cdef class Inbox:
 
     cdef int push(self, Runnable node) except -1:
         """From any thread. Raises RuntimeError once closed; otherwise `node` will run."""
-        if not self.offer(node):
+        if not self.try_push(node):
             raise RuntimeError("Event loop is closed")
         return 0
 
-    cdef bint offer(self, Runnable node) noexcept:
+    cdef bint try_push(self, Runnable node) noexcept:
         """From any thread. False: closed, and `node` will not run; otherwise it will."""
         ur_guard_lock(&self.guard)
         if self.closed:
@@ -33,7 +33,7 @@ cdef class Inbox:
         ur_guard_unlock(&self.guard)
         return True
 
-    cdef bint offer_all(self, ReadyQueue nodes) noexcept:
+    cdef bint try_push_all(self, ReadyQueue nodes) noexcept:
         """The same for many, with one wake at most; `nodes` is left empty. False: they are as they were."""
         ur_guard_lock(&self.guard)
         if self.closed:

@@ -8,14 +8,14 @@ from uringloop._core.loop.inbox cimport Inbox
 from uringloop._core.loop.spin cimport Spinner
 from uringloop._core.loop.timers cimport Timers
 from uringloop._core.loop.transport_table cimport TransportTable
-from uringloop._core.loop.watch cimport Watch
+from uringloop._core.loop.watch cimport LoopMonitor
 from uringloop._core.objects.guard cimport ur_load_ulong
 
 cdef class Loop:
     # The loop's thread only, unless said otherwise.
     cdef readonly Engine engine
     cdef ReadyQueue ready
-    cdef ReadyQueue endings               # what runs when this turn ends, once
+    cdef ReadyQueue turn_end_queue        # what runs when this turn ends, once
     cdef Timers timers
     cdef Inbox inbox
     cdef Spinner spinner
@@ -25,40 +25,40 @@ cdef class Loop:
     cdef public bint _stopping
     cdef bint starting                    # the run has begun, and its first turn has not
     cdef int closed                       # read by any thread
-    cdef readonly bint _kept               # by itself: closed, and not drained yet
+    cdef readonly bint _kept_alive         # by itself: closed, and not drained yet
     cdef public bint _debug
     cdef public object _task_factory
     cdef readonly TransportTable _transports
     cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once; None: closed
     cdef public double slow_callback_duration
-    cdef readonly Watch watch             # None until somebody first looks; then never another
-    cdef int watching                     # what it is to be told, 0: nothing; written by any thread
+    cdef readonly LoopMonitor monitor     # None until somebody first looks; then never another
+    cdef int monitor_flags                # what it is to be told, 0: nothing; written by any thread
     cdef readonly long turns
-    cdef long asked                       # the last turn that entered the kernel
-    cdef long marked                      # the last turn in which something was written
-    cdef int64_t marked_ns                # ... and when it was first, by the kernel's coarse clock, or LONG_TURN
+    cdef long last_poll_turn              # the last turn that entered the kernel
+    cdef long last_write_turn             # the last turn in which something was written
+    cdef int64_t first_write_ns           # ... and when it was first, by the kernel's coarse clock, or LONG_TURN
     cdef readonly long callbacks          # runnables run
     cdef long calls_turn                  # the turn that `calls_left` is of
     cdef long calls_left                  # how often all connections may still offer a small buffer in it
     cdef long file_turn                   # the turn that `file_share` is of
     cdef int file_share                   # what files may still do in it without letting others run
-    cdef dict held                        # by claims: the locks that tasks acquired and that close() hands on. Any thread,
+    cdef dict held_locks                  # by claims: the locks that tasks acquired and that close() hands on. Any thread,
                                           # by the dict's atomic operations (sync/claims.pyx)
 
     cdef int turn(self) except -1
-    cdef bint puts_off(self) noexcept
-    cdef int look(self) except -1
-    cdef int rest(self, int64_t deadline) except -1
+    cdef bint defers_poll(self) noexcept
+    cdef int poll_engine(self) except -1
+    cdef int park(self, int64_t deadline) except -1
     cdef int run_batch(self) except -1
     cdef int run_batch_watched(self) except -1
     cdef int run_debugged(self, Runnable node) except -1
-    cdef int run_endings(self) except -1
+    cdef int run_turn_end(self) except -1
     cdef int end_run(self) except -1
     cdef int check(self) except -1
     cdef int close_parts(self) except -1
     cdef int hand_locks_on(self) except -1
     cdef int drain(self) except -1
-    cdef void keep(self, bint kept) noexcept
+    cdef void keep_alive(self, bint kept) noexcept
 
 
 cdef Loop running_loop()
@@ -77,13 +77,13 @@ cdef inline bint sends_at_once(Loop loop, bint more) noexcept:
     its first write. The clock is read for the first write of a turn, and for one that finds `more` queued before it."""
     if ur_load_ulong(&loop.runner) == 0:
         return True
-    if loop.marked != loop.turns:
-        loop.marked, loop.marked_ns = loop.turns, ur_coarse_ns()
+    if loop.last_write_turn != loop.turns:
+        loop.last_write_turn, loop.first_write_ns = loop.turns, ur_coarse_ns()
         return False
-    if loop.marked_ns != LONG_TURN:
-        if not more or ur_coarse_ns() - loop.marked_ns <= LONG_NS:
+    if loop.first_write_ns != LONG_TURN:
+        if not more or ur_coarse_ns() - loop.first_write_ns <= LONG_NS:
             return False
-        loop.marked_ns = LONG_TURN
+        loop.first_write_ns = LONG_TURN
     return True
 
 

@@ -25,7 +25,7 @@ from uringloop._core.loop.inbox cimport Inbox
 from uringloop._core.loop.spin cimport Spinner
 from uringloop._core.loop.timers cimport Timers
 from uringloop._core.loop.transport_table cimport TransportTable
-from uringloop._core.loop.watch cimport Watch
+from uringloop._core.loop.watch cimport LoopMonitor
 from uringloop._core.objects.guard cimport (
     UR_FREE_THREADED, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong, ur_store_flag,
     ur_store_int, ur_store_ulong, ur_take_ulong,
@@ -49,7 +49,7 @@ cdef extern from *:
 
 
 cdef enum:
-    ENDING_ROUNDS = 8  # TLS over TLS needs one for each of them
+    TURN_END_ROUNDS = 8  # TLS over TLS needs one for each of them
 
 
 cdef Loop running_loop():
@@ -74,7 +74,7 @@ cdef class Loop:
         # its engine, which is of no kind and refuses everything.
         self.closed = True
         self.ready = ReadyQueue()
-        self.endings = ReadyQueue()
+        self.turn_end_queue = ReadyQueue()
         self.timers = Timers()
         self.engine = Engine.__new__(Engine)
         self.engine.closed = True
@@ -82,7 +82,7 @@ cdef class Loop:
         self.inbox.closed = True
         self.spinner = Spinner(0)
         self._transports = TransportTable()
-        self.held = {}
+        self.held_locks = {}
 
     def _set_up(self, engine_class, dict options, double busy_poll):
         """Get an engine. Not __init__: that is BaseEventLoop's, which sets attributes only."""
@@ -92,7 +92,7 @@ cdef class Loop:
         cdef Engine engine = engine_class(self.ready, **options)
         if engine.wake_fd < 0:
             raise TypeError(f"{engine!r} is no engine for a loop")
-        engine.endings = self.endings
+        engine.turn_end_queue = self.turn_end_queue
         self.engine = engine
         self.inbox = Inbox(self.engine)
         self.spinner = Spinner(busy_poll)
@@ -112,18 +112,18 @@ cdef class Loop:
 
     def _run_until_stopped(self):
         """Turn until stop() was called; then the turn it was called in is finished."""
-        cdef bint taken = self.engine.take_hands()  # another thread may be closing a socket of the stopped loop
+        cdef bint taken = self.engine.acquire_lock()  # another thread may be closing a socket of the stopped loop
         cdef PyObject *before
         ur_store_ulong(&self.runner, PyThread_get_thread_ident())
         if taken:
-            self.engine.give_hands()
+            self.engine.release_lock()
         before = enter_run(self)
         try:
             self.engine.attach()
             try:
                 self.starting = True
-                if self.endings.head is not NULL:
-                    self.run_endings()  # what the run before left for this one enters the kernel with its first turn
+                if self.turn_end_queue.head is not NULL:
+                    self.run_turn_end()  # what the run before left for this one enters the kernel with its first turn
                 self.starting = False
                 while True:
                     self.turn()
@@ -142,9 +142,9 @@ cdef class Loop:
         cdef int rounds = 0
         cdef PyObject *node
         self._stopping = True  # also where an exception ends the run
-        while self.endings.head is not NULL and rounds < ENDING_ROUNDS:
+        while self.turn_end_queue.head is not NULL and rounds < TURN_END_ROUNDS:
             rounds += 1
-            self.run_endings()
+            self.run_turn_end()
         if not self.engine.forked and self.engine.has_work():
             self.engine.collected_early = True  # the program may read what is there before the next run
             self.engine.poll()
@@ -165,15 +165,15 @@ cdef class Loop:
 
     cdef int turn(self) except -1:
         cdef int64_t deadline = INT64_MAX
-        cdef bint wait = self.ready.head is NULL and self.endings.head is NULL and not self._stopping
+        cdef bint wait = self.ready.head is NULL and self.turn_end_queue.head is NULL and not self._stopping
         self.turns += 1
         if wait and self.timers.count:
             deadline = self.timers.next_deadline()
             wait = deadline > ur_now_ns()
         if wait:
-            self.rest(deadline)
-        elif self.engine.has_work() and not self.puts_off():
-            self.look()
+            self.park(deadline)
+        elif self.engine.has_work() and not self.defers_poll():
+            self.poll_engine()
         elif self.turns & 63 == 0:
             PyErr_CheckSignals()  # a chain of compiled callbacks gives the interpreter no other occasion
         if ur_load_flag(&self.inbox.filled):
@@ -181,46 +181,46 @@ cdef class Loop:
         if self.timers.count:
             self.timers.take_due(ur_now_ns(), self.ready)
         self.run_batch()
-        if self.endings.head is not NULL:
-            self.run_endings()
+        if self.turn_end_queue.head is not NULL:
+            self.run_turn_end()
         return 0
 
-    cdef bint puts_off(self) noexcept:
+    cdef bint defers_poll(self) noexcept:
         """Not in two turns running for arrivals alone: what this turn's callbacks send enters with them in the next."""
-        return self.asked == self.turns - 1 and not self._stopping and self.engine.only_arrivals()
+        return self.last_poll_turn == self.turns - 1 and not self._stopping and self.engine.only_completions()
 
-    cdef int look(self) except -1:
+    cdef int poll_engine(self) except -1:
         """Enter the kernel without waiting: submit, and learn what completed."""
-        self.asked = self.turns
+        self.last_poll_turn = self.turns
         self.engine.poll()
         return self.engine.reap()
 
-    cdef int rest(self, int64_t deadline) except -1:
+    cdef int park(self, int64_t deadline) except -1:
         """Nothing is ready: wait, in the one place where the thread sleeps, until there is something."""
         cdef int64_t since
-        if self.spinner.window():
+        if self.spinner.window_ns():
             if self.engine.has_work():
-                self.look()
+                self.poll_engine()
             if self.ready.head is not NULL:
                 return 0
             if self.spinner.spin(self.engine, self.inbox, deadline):
-                return self.look() if self.engine.has_work() else 0
+                return self.poll_engine() if self.engine.has_work() else 0
         if not self.inbox.fall_asleep():
-            return self.look() if self.engine.has_work() else 0
-        if self.idler is not None and self.idler.finds_work():
+            return self.poll_engine() if self.engine.has_work() else 0
+        if self.idler is not None and self.idler.schedule_stealing():
             self.inbox.woke_up()
-            return self.look() if self.engine.has_work() else 0
-        self.asked = self.turns
+            return self.poll_engine() if self.engine.has_work() else 0
+        self.last_poll_turn = self.turns
         trim_free_handles()
         since = self.spinner.asleep()
-        if ur_load_int(&self.watching):
-            self.watch.falls_asleep()
+        if ur_load_int(&self.monitor_flags):
+            self.monitor.falls_asleep()
         try:
             self.engine.sleep(deadline)
         finally:
             self.inbox.woke_up()
-            if ur_load_int(&self.watching):
-                self.watch.wakes()
+            if ur_load_int(&self.monitor_flags):
+                self.monitor.wakes()
         self.spinner.awake(since, ur_load_flag(&self.inbox.filled))
         return self.engine.reap()
 
@@ -228,7 +228,7 @@ cdef class Loop:
         cdef ReadyQueue ready = self.ready
         cdef Py_ssize_t left = ready.count
         cdef PyObject *node
-        if ur_load_int(&self.watching) | self._debug:
+        if ur_load_int(&self.monitor_flags) | self._debug:
             return self.run_batch_watched()
         self.callbacks += left
         while left > 0 and ready.head is not NULL:
@@ -240,13 +240,13 @@ cdef class Loop:
                 Py_DECREF(<object> node)
         return 0
 
-    cdef int run_endings(self) except -1:
+    cdef int run_turn_end(self) except -1:
         """What these ask for in their turn is the next turn's, which does not sleep before."""
-        cdef Py_ssize_t left = self.endings.count
+        cdef Py_ssize_t left = self.turn_end_queue.count
         cdef PyObject *node
-        while left > 0 and self.endings.head is not NULL:
+        while left > 0 and self.turn_end_queue.head is not NULL:
             left -= 1
-            node = ready_pop(self.endings)
+            node = ready_pop(self.turn_end_queue)
             try:
                 (<Runnable> node).run(self)
             finally:
@@ -256,14 +256,14 @@ cdef class Loop:
     cdef int run_batch_watched(self) except -1:
         """The same in debug mode, and while somebody looks."""
         cdef ReadyQueue ready = self.ready
-        cdef Watch watch = self.watch if ur_load_int(&self.watching) else None
+        cdef LoopMonitor watch = self.monitor if ur_load_int(&self.monitor_flags) else None
         cdef Py_ssize_t ran = 0, left = ready.count
         cdef int64_t since = 0
         cdef PyObject *node
         cdef PyObject *called = NULL
         self.callbacks += left
         if watch is not None:
-            watch.look_at(self.engine.ops)
+            watch.monitor_ops(self.engine.ops)
         while ran < left and ready.head is not NULL:
             ran += 1
             node = ready_pop(ready)
@@ -298,7 +298,7 @@ cdef class Loop:
             what = base_events._format_handle(culprit) if isinstance(culprit, Handle) else repr(culprit)
             base_events.logger.warning("Executing %s took %.3f seconds", what, took)
         if isinstance(culprit, Handle) and not (<Handle> culprit).repeats:
-            (<Handle> culprit).let_go()
+            (<Handle> culprit).drop_callback()
         return 0
 
     cdef int check(self) except -1:
@@ -311,12 +311,12 @@ cdef class Loop:
     def _close_core(self):
         """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel. Where a signal
         interrupts that, the next call ends it."""
-        cdef bint taken = self.engine.take_hands()
+        cdef bint taken = self.engine.acquire_lock()
         try:
             self.close_parts()
         finally:
             if taken:
-                self.engine.give_hands()
+                self.engine.release_lock()
 
     cdef int close_parts(self) except -1:
         if self.engine.closed:
@@ -324,21 +324,21 @@ cdef class Loop:
         self.inbox.close()
         self.inbox.take(self.ready)
         self.ready.clear()
-        self.endings.clear()
+        self.turn_end_queue.clear()
         self.timers.clear()
         self.future_arguments = self.idler = None  # they hold the loop, which is to be free as soon as nobody else does
         self.hand_locks_on()
         self.drain()
         self.engine.close()
         self.ready.clear()
-        self.endings.clear()
-        self.keep(False)
+        self.turn_end_queue.clear()
+        self.keep_alive(False)
         return 0
 
     cdef int hand_locks_on(self) except -1:
         """The tasks that hold these locks will never run again, and may live on for as long as the program."""
-        while self.held:
-            claims, lock = self.held.popitem()
+        while self.held_locks:
+            claims, lock = self.held_locks.popitem()
             try:
                 claims.loop_closed(self, lock)
             except Exception as error:
@@ -363,14 +363,14 @@ cdef class Loop:
             self.ready.clear()
         return 0
 
-    cdef void keep(self, bint kept) noexcept:
+    cdef void keep_alive(self, bint kept) noexcept:
         """A loop that is closed, but not drained, has no finaliser any more: it holds itself, and all that the kernel may
         still write to."""
-        if kept and not self._kept:
+        if kept and not self._kept_alive:
             Py_INCREF(self)
-        elif self._kept and not kept:
+        elif self._kept_alive and not kept:
             Py_DECREF(self)
-        self._kept = kept
+        self._kept_alive = kept
 
     def stop(self):
         """End run_forever once the callbacks of this turn have run."""
@@ -413,7 +413,7 @@ cdef class Loop:
                 return  # BaseEventLoop.__init__ says so before there is an engine
             raise RuntimeError("a closed event loop stays closed")
         ur_store_flag(&self.closed, bool(value))
-        self.keep(bool(value) and not self.engine.closed)
+        self.keep_alive(bool(value) and not self.engine.closed)
 
     @property
     def _thread_id(self):
@@ -427,7 +427,7 @@ cdef class Loop:
         """A handle nobody queued yet, to be run any number of times."""
         cdef Handle handle = make_handle(callback, args, None)
         handle.repeats = True
-        handle.note(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None, None)
+        handle.set_debug_info(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None, None)
         return handle
 
     def _ready_handle(self, Handle handle):
@@ -437,19 +437,19 @@ cdef class Loop:
         ready_push(self.ready, handle)
         return True
 
-    def _look(self, int flags):
-        """Somebody looks, or (0) nobody any more: what `watch` is told from the next turn on. From any thread, one at
-        a time (inspect/looking.py)."""
-        if self.watch is None:
-            self.watch = Watch()
+    def _set_monitor_flags(self, int flags):
+        """Somebody looks, or (0) nobody any more: what `monitor` is told from the next turn on. From any thread, one at
+        a time (inspect/observers.py)."""
+        if self.monitor is None:
+            self.monitor = LoopMonitor()
         if flags:
-            self.watch.set_flags(flags)
-        ur_store_int(&self.watching, flags)
+            self.monitor.set_flags(flags)
+        ur_store_int(&self.monitor_flags, flags)
         if not flags:
-            self.watch.set_flags(0)
+            self.monitor.set_flags(0)
         if flags and not self.closed:
             if not UR_FREE_THREADED:
-                self.watch.look_at(self.engine.ops)  # at once: the loop may be stuck
+                self.monitor.monitor_ops(self.engine.ops)  # at once: the loop may be stuck
             ur_guard_lock(&self.inbox.guard)
             self.inbox.wake()  # a sleep that nobody looked at when it began would not be seen
             ur_guard_unlock(&self.inbox.guard)

@@ -40,7 +40,7 @@ cdef class Spinner:
     def __repr__(self):
         return f"<Spinner {self.hits} of {self.spins} spins found something>"
 
-    cdef int64_t window(self) noexcept:
+    cdef int64_t window_ns(self) noexcept:
         """How long to spin now; 0: sleep at once."""
         cdef int64_t window = WAKE_WINDOW_NS if self.wake_credit > 0 else 0
         if self.io_credit > 0 and self.busy_poll_ns > window:
@@ -50,12 +50,12 @@ cdef class Spinner:
     cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1:
         """Look until there is something, or the window or the deadline is over. True: there is something."""
         cdef int64_t now = ur_now_ns(), looked = now
-        cdef int64_t end = min(now + self.window(), deadline_ns)
+        cdef int64_t end = min(now + self.window_ns(), deadline_ns)
         cdef bint io = False, woken = False, crowded = False
         cdef int i
         self.spins += 1
         ur_store_int(&_busy, False)
-        ur_store_flag(&self.looks, True)
+        ur_store_flag(&self.spinning, True)
         with nogil:
             while True:
                 for i in range(16):
@@ -78,7 +78,7 @@ cdef class Spinner:
                     sched_yield()
                     now = ur_now_ns()
                     crowded = now - looked > CROWDED_NS
-        ur_store_flag(&self.looks, False)
+        ur_store_flag(&self.spinning, False)
         if crowded:
             self.pause(looked, now)
         ur_store_int(&_busy, True)

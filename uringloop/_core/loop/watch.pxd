@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 
-from uringloop._core.engine.op cimport Op, OpList, OpWatch
+from uringloop._core.engine.op cimport Op, OpList, OpMonitor
 from uringloop._core.engine.ready cimport Runnable
 from uringloop._core.objects.guard cimport ur_guard
 
@@ -21,7 +21,7 @@ cdef struct Record:
     PyObject *detail         # str, or NULL
 
 
-cdef class Watch(OpWatch):
+cdef class LoopMonitor(OpMonitor):
     # Written by the loop's thread, unless said otherwise. Other threads read it under the guard, single words without.
     cdef ur_guard guard
     cdef int flags                   # what anybody wants to know; any thread's, as are the next two
@@ -52,7 +52,7 @@ cdef class Watch(OpWatch):
     cdef void turn_ended(self, long turn, long ran) noexcept
     cdef void falls_asleep(self) noexcept
     cdef void wakes(self) noexcept
-    cdef int look_at(self, OpList ops) except -1
+    cdef int monitor_ops(self, OpList ops) except -1
     cdef void _slow(self, Runnable node, PyObject *called, int64_t since, int64_t took) noexcept
     cdef void _keep_slow(self, object name, object detail, int64_t since, int64_t took) noexcept
     cdef void _set_floor(self) noexcept

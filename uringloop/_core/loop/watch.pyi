@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from uringloop._core.engine.op import Op, OpWatch
+from uringloop._core.engine.op import Op, OpMonitor
 
 TIMES: int
 OPERATIONS: int
@@ -9,7 +9,7 @@ KINDS: tuple[str, ...]
 
 _Hook = Callable[[str, str | None, int, int], object]
 
-class Watch(OpWatch):
+class LoopMonitor(OpMonitor):
     def running(self) -> tuple[int, int, object, type] | None: ...
     def slept(self) -> tuple[int, bool]: ...
     def slowest_callbacks(self) -> list[tuple[int, int, str, str | None]]: ...

@@ -1,4 +1,4 @@
-# Watch: what a loop tells of while somebody looks: turns, sleeps, callbacks begun and ended, operations submitted and
+# LoopMonitor: what a loop tells of while somebody looks: turns, sleeps, callbacks begun and ended, operations submitted and
 # completed. Owns the figures, the slowest callbacks of the last minute and the trace, all of them bounded. A loop has
 # none until somebody looks for the first time, and that one for good from then on: its flags say what it is told.
 # Knows no loop, and runs nothing but the hooks for slow callbacks.
@@ -49,7 +49,7 @@ cdef str _TURN = "turn"
 cdef str _SLEEP = "sleep"
 
 
-cdef class Watch(OpWatch):
+cdef class LoopMonitor(OpMonitor):
     def __cinit__(self):
         ur_guard_init(&self.guard)
         self.in_kernel = {}
@@ -120,12 +120,12 @@ cdef class Watch(OpWatch):
         if self.records is not NULL:
             self._record(A_SLEEP, since, now - since, 0, 0, _SLEEP, None)
 
-    cdef int look_at(self, OpList ops) except -1:
+    cdef int monitor_ops(self, OpList ops) except -1:
         """Be told of operations from now on, and note those that are there. The loop's thread; with the GIL any."""
-        if ops.watch is self or not ur_load_int(&self.flags) & WATCH_OPERATIONS:
+        if ops.monitor is self or not ur_load_int(&self.flags) & WATCH_OPERATIONS:
             return 0
         self.in_kernel.clear()
-        ops.watch = self
+        ops.monitor = self
         for op in ops:
             address, entry = <uintptr_t> <PyObject *> op, (0, _kind_of(op), (<Op> op).fd)
             if (<Op> op).state != OP_IDLE:  # still: what came before this line may have let its thread run

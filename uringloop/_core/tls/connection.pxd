@@ -41,7 +41,7 @@ cdef class TlsConnection(Sink):
     cdef readonly tuple read_marks
     cdef Py_ssize_t high, low         # ... in bytes
     cdef Py_ssize_t read_high, read_low
-    cdef long lost                    # counts writes after the end, and the loss itself
+    cdef long conn_lost               # counts writes after the end, and the loss itself
 
     cdef int advance(self) except -1
     cdef int forget(self) except -1

@@ -167,7 +167,7 @@ cdef class TlsConnection(Sink):
     def connection_lost(self, error):
         tell = self.state != TLS_HANDSHAKE
         self.state = TLS_OVER
-        self.lost += 1
+        self.conn_lost += 1
         self.backlog.clear()
         self.application.lost(error, tell)
         self.wake_waiter(error)
@@ -328,9 +328,9 @@ cdef class TlsConnection(Sink):
     cdef int write(self, bytes data) except -1:
         """Queue it; it leaves at the latest when this turn ends."""
         if self.state != TLS_OPEN and self.state != TLS_HANDSHAKE:
-            if self.lost >= LOG_THRESHOLD:
+            if self.conn_lost >= LOG_THRESHOLD:
                 logger.warning("SSL connection is closed")
-            self.lost += 1
+            self.conn_lost += 1
             return 0
         self.backlog.append(data)
         if self.state != TLS_OPEN:
@@ -340,7 +340,7 @@ cdef class TlsConnection(Sink):
         ):
             self.flush()
         elif not self.queued:
-            ready_push(self.loop.endings, self)
+            ready_push(self.loop.turn_end_queue, self)
         return 0
 
     cdef int run(self, object loop) except -1:

@@ -14,5 +14,5 @@ cdef class AcceptOp(Op):
     cdef int error                   # why the kernel stopped, 0 if it did not say
     cdef bint ended
 
-    cdef void _keep(self, int fd) noexcept
+    cdef void _store_accepted(self, int fd) noexcept
     cdef int _end(self, object loop) except -1

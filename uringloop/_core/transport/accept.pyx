@@ -12,7 +12,7 @@ from uringloop._core.kernel.abi cimport IORING_ACCEPT_MULTISHOT, IORING_CQE_F_MO
 from uringloop._core.kernel.libc cimport (
     EAGAIN, ECANCELED, ECONNABORTED, EINTR, EINVAL, SOCK_CLOEXEC, SOCK_NONBLOCK, c_accept4, c_close, errno,
 )
-from uringloop._core.kernel.probe cimport offer
+from uringloop._core.kernel.probe cimport kernel_features
 from uringloop._core.loop.loop cimport Loop
 
 
@@ -23,7 +23,7 @@ cdef class AcceptOp(Op):
         self.listener = listener
         self.need = NEED_READ
         self.repeatable = True
-        self.multishot = isinstance(self.engine, UringEngine) and offer().multishot_accept
+        self.multishot = isinstance(self.engine, UringEngine) and kernel_features().multishot_accept
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -60,15 +60,15 @@ cdef class AcceptOp(Op):
         flags[0] = IORING_CQE_F_MORE
         return fd
 
-    cdef void note(self, int res, uint32_t flags) noexcept:
+    cdef void record_completion(self, int res, uint32_t flags) noexcept:
         if res >= 0:
-            self._keep(res)
+            self._store_accepted(res)
         elif not flags & IORING_CQE_F_MORE:
             self.error = -res
         if not flags & IORING_CQE_F_MORE:
             self.ended = True
 
-    cdef void _keep(self, int fd) noexcept:
+    cdef void _store_accepted(self, int fd) noexcept:
         cdef int *larger
         if self.count == self.size:
             larger = <int *> realloc(self.accepted, (2 * self.size + 16) * sizeof(int))
@@ -110,7 +110,7 @@ cdef class AcceptOp(Op):
     cdef object culprit(self):
         return self.listener
 
-    cdef object whose(self):
+    cdef object requester(self):
         return self.listener
 
     cdef int _end(self, object loop) except -1:

@@ -2,7 +2,7 @@ from libc.stdint cimport uint32_t
 
 from uringloop._core.engine.op cimport Op
 from uringloop._core.kernel.libc cimport sockaddr_storage, socklen_t
-from uringloop._core.transport.outgoing cimport Outgoing
+from uringloop._core.transport.outgoing cimport DatagramBatch
 from uringloop._core.transport.peers cimport Peers
 from uringloop._core.transport.receive_room cimport ReceiveRoom
 from uringloop._core.transport.transport cimport Transport
@@ -10,7 +10,7 @@ from uringloop._core.transport.transport cimport Transport
 cdef class DatagramPoll(Op):
     cdef DatagramTransport transport    # None once closed
     cdef uint32_t events
-    cdef bint told                      # no ring: readiness was announced
+    cdef bint readiness_known           # no ring: readiness was announced
 
 
 cdef class DatagramTransport(Transport):
@@ -23,12 +23,12 @@ cdef class DatagramTransport(Transport):
     cdef DatagramPoll writer            # made when a send would block
     cdef bint by_program                # in sendto(): the caller's context is the one to tell of errors in
     cdef bint delivering                # sends are gathered until all that arrived is delivered
-    cdef Outgoing outgoing              # the gathered ones; made at the first
+    cdef DatagramBatch outgoing         # the gathered ones; made at the first
     cdef object waiting                 # (data, address), once a send would block
     cdef Py_ssize_t waiting_bytes
     cdef Peers peers                    # made at the first datagram
     cdef readonly bint _paused          # pause_reading() was called
-    cdef tuple held                     # (data, addresses) received by then, or when an interrupt came
+    cdef tuple undelivered              # (data, addresses) received by then, or when an interrupt came
 
     cdef int readable(self) except -1
     cdef int writable(self) except -1

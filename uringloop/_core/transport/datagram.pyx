@@ -20,7 +20,7 @@ from uringloop._core.kernel.libc cimport (
 )
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_only_core_makes
-from uringloop._core.transport.outgoing cimport MOST, Outgoing
+from uringloop._core.transport.outgoing cimport MOST, DatagramBatch
 from uringloop._core.transport.peers cimport Peers
 from uringloop._core.transport.receive_room cimport BATCH, NAME, Batch, ReceiveRoom, mmsghdr
 from uringloop._core.transport.transport cimport Transport
@@ -62,8 +62,8 @@ cdef class DatagramPoll(Op):
     cdef int attempt(self, uint32_t *flags) noexcept:
         # No ring: the first attempt is the submission's, the second is made because the descriptor is ready. If
         # it is not after all, the system call finds out.
-        self.told = not self.told
-        return -EAGAIN if self.told else <int> self.events
+        self.readiness_known = not self.readiness_known
+        return -EAGAIN if self.readiness_known else <int> self.events
 
     cdef int run(self, object loop) except -1:
         cdef DatagramTransport transport = self.transport
@@ -75,14 +75,14 @@ cdef class DatagramPoll(Op):
             else:
                 transport.writable()
         finally:
-            if transport.told:
+            if transport.connection_lost_called:
                 transport.release()
         return 0
 
     cdef void dropped(self) noexcept:
         """The loop is closing: `run` will not close the descriptor of an endpoint that is over."""
         cdef DatagramTransport transport = self.transport  # a reference of our own, as in `run`: it lets go of us
-        if transport is not None and transport.told:
+        if transport is not None and transport.connection_lost_called:
             transport.release()
 
     cdef bint forking(self) noexcept:
@@ -91,7 +91,7 @@ cdef class DatagramPoll(Op):
         self.transport.flush()
         return True
 
-    cdef object whose(self):
+    cdef object requester(self):
         return self.transport
 
 
@@ -137,7 +137,7 @@ cdef class DatagramTransport(Transport):
         if self.closing or not self._paused:
             return
         self._paused = False
-        (<object> self._loop).call_soon(self._deliver_held)
+        (<object> self._loop).call_soon(self._deliver_undelivered)
         self.read_on()
 
     # Receiving
@@ -146,9 +146,9 @@ cdef class DatagramTransport(Transport):
         cdef int delivered = 0, count = 1
         cdef list data, addresses
         try:
-            if self.held is not None:
-                self._deliver_held()  # before what comes now
-            while count and delivered < TURN and not self.closing and not self.lost and not self._paused:
+            if self.undelivered is not None:
+                self._deliver_undelivered()  # before what comes now
+            while count and delivered < TURN and not self.closing and not self.conn_lost and not self._paused:
                 data, addresses = [], []
                 try:
                     if self.family == AF_INET or self.family == AF_INET6:
@@ -233,8 +233,8 @@ cdef class DatagramTransport(Transport):
                     self.send_gathered()
         except (SystemExit, KeyboardInterrupt):
             if done < len(data):  # the others wait for the loop to run again
-                self.held = (data[done:], addresses[done:])
-                (<object> self._loop).call_soon(self._deliver_held)
+                self.undelivered = (data[done:], addresses[done:])
+                (<object> self._loop).call_soon(self._deliver_undelivered)
             raise
         return 0
 
@@ -246,9 +246,9 @@ cdef class DatagramTransport(Transport):
         try:
             while done[0] < len(data):
                 i = done[0]
-                if self._paused or self.closing or self.lost:
-                    if not self.closing and not self.lost:
-                        self.held = (data[i:], addresses[i:])
+                if self._paused or self.closing or self.conn_lost:
+                    if not self.closing and not self.conn_lost:
+                        self.undelivered = (data[i:], addresses[i:])
                     done[0] = len(data)
                     break
                 done[0] += 1
@@ -269,9 +269,9 @@ cdef class DatagramTransport(Transport):
             context_exit(<PyObject *> self.cvars)
         return 0
 
-    def _deliver_held(self):
-        if self.held is not None and not self._paused:
-            (data, addresses), self.held = self.held, None
+    def _deliver_undelivered(self):
+        if self.undelivered is not None and not self._paused:
+            (data, addresses), self.undelivered = self.undelivered, None
             self.deliver(data, addresses)
 
     # Sending
@@ -287,10 +287,10 @@ cdef class DatagramTransport(Transport):
             if addr is not None and addr != self._address:
                 raise ValueError(f"Invalid address: must be None or {self._address}")
             addr = self._address
-        if self.told or self.lost and self._address is not None:
-            if self.lost >= LOG_THRESHOLD:
+        if self.connection_lost_called or self.conn_lost and self._address is not None:
+            if self.conn_lost >= LOG_THRESHOLD:
                 logger.warning("socket.send() raised exception.")
-            self.lost += 1
+            self.conn_lost += 1
             return
         before, self.by_program = self.by_program, True
         try:
@@ -350,7 +350,7 @@ cdef class DatagramTransport(Transport):
         if not self.name_of(address, &raw, &length):
             return False
         if self.outgoing is None:
-            self.outgoing = Outgoing.__new__(Outgoing)
+            self.outgoing = DatagramBatch.__new__(DatagramBatch)
         self.outgoing.add(data, &raw, length)
         self.engine.gathering = self.reader
         if self.outgoing.count == MOST:
@@ -370,12 +370,12 @@ cdef class DatagramTransport(Transport):
 
     cdef int flush(self) except -1:
         """Send what was gathered."""
-        cdef Outgoing outgoing = self.outgoing
+        cdef DatagramBatch outgoing = self.outgoing
         cdef int failures[MOST]
         cdef int failed = 0, gone, i
         cdef bint before = self.delivering
         cdef list data, fresh = []
-        gone = outgoing.count if self.lost else outgoing.send(self.fd, failures, &failed)
+        gone = outgoing.count if self.conn_lost else outgoing.send(self.fd, failures, &failed)
         self.delivering = False  # nothing is added before all is told
         try:
             data = outgoing.take(fresh)
@@ -417,7 +417,7 @@ cdef class DatagramTransport(Transport):
         """Send what waits while there is room. error_received may call close() and sendto(), which find the rest."""
         cdef bytes data
         try:
-            while self.waiting and not self.lost:
+            while self.waiting and not self.conn_lost:
                 data, address = self.waiting.popleft()
                 self.waiting_bytes -= PyBytes_GET_SIZE(data) + OVERHEAD
                 if not self.try_send(data, address):
@@ -425,7 +425,7 @@ cdef class DatagramTransport(Transport):
                     self.waiting_bytes += PyBytes_GET_SIZE(data) + OVERHEAD
                     break
         finally:
-            if self.waiting and not self.lost:
+            if self.waiting and not self.conn_lost:
                 self.await_room()
             self.after_sending()
         return 0
@@ -434,9 +434,9 @@ cdef class DatagramTransport(Transport):
         try:
             self.resume_writer()
         finally:
-            if self.closing and not self.lost and self.unsent() == 0:
+            if self.closing and not self.conn_lost and self.unsent() == 0:
                 self._soon(None)
-                self.lost += 1
+                self.conn_lost += 1
         return 0
 
     cdef int failed(self, object error) except -1:

@@ -8,7 +8,7 @@ cdef enum:
     CONTROL = 24          # CMSG_SPACE(sizeof(uint16_t))
 
 
-cdef class Outgoing:
+cdef class DatagramBatch:
     # One transport's. The loop's thread only, and no Python code while it sends.
     cdef int count
     cdef int64_t since_ns                # when the first was added

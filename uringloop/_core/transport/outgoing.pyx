@@ -1,4 +1,4 @@
-# Outgoing: the answers a datagram transport gathers, and the one system call that sends them. A run of datagrams of one
+# DatagramBatch: the answers a datagram transport gathers, and the one system call that sends them. A run of datagrams of one
 # size for one address is one message, which the kernel cuts up at the end of its way (UDP_SEGMENT): most of a
 # datagram's cost is that way. Owns the datagrams until they are taken.
 #
@@ -46,7 +46,7 @@ cdef enum:
     LARGEST_MESSAGE = 65000  # of all its datagrams: an IP packet carries no more
 
 
-cdef class Outgoing:
+cdef class DatagramBatch:
     def __cinit__(self):
         self.data = []
         self.joined_below = LARGEST_MESSAGE if cuts_datagrams() else 0

@@ -23,12 +23,12 @@ cdef class RecvOp(Op):
     cdef int end_result          # ... with which result
     cdef int32_t first           # buffers that arrived and were not delivered yet, chained through the pool
     cdef int32_t last
-    cdef uint8_t usual           # the RecvMode for when little arrives at a time
+    cdef uint8_t small_mode      # the RecvMode for when little arrives at a time
     cdef bint readable           # RECV_DIRECT: there is something to take
     cdef int streak              # how many arrivals in a row said that another mode would be better
-    cdef list held               # what arrived while reading was paused, oldest first
+    cdef list undelivered        # what arrived while reading was paused, oldest first
 
-    cdef int _usual(self) except -1
+    cdef int _mode_for_small(self) except -1
     cdef int start(self) except -1
     cdef int failure(self) noexcept
     cdef int stop(self) except -1
@@ -36,7 +36,7 @@ cdef class RecvOp(Op):
     cdef void drop(self) noexcept
     cdef void _arrived(self, int number, int length) noexcept
     cdef int _deliver(self) except -1
-    cdef int _hold(self) except -1
+    cdef int _copy_undelivered(self) except -1
     cdef int _take(self) except -1
     cdef int _measure(self, Py_ssize_t length) except -1
     cdef int _end(self) except -1

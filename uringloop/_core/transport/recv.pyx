@@ -19,7 +19,7 @@ from uringloop._core.kernel.buffers cimport BufferPool
 from uringloop._core.kernel.libc cimport (
     EAGAIN, ECANCELED, EINTR, EINVAL, ENOBUFS, MSG_DONTWAIT, POLLIN, c_poll, c_recv, errno, pollfd,
 )
-from uringloop._core.kernel.probe cimport offer
+from uringloop._core.kernel.probe cimport kernel_features
 from uringloop._core.transport.transport cimport Transport
 
 cdef extern from "<sys/ioctl.h>" nogil:
@@ -45,17 +45,17 @@ cdef class RecvOp(Op):
         self.repeatable = True
         self.multishot = True
         self.first = self.last = -1
-        self.mode = self.usual = self._usual()
+        self.mode = self.small_mode = self._mode_for_small()
 
     def __dealloc__(self):
         self.drop()
         if self.mode == RECV_DIRECT and self.pool is not None:
             self.pool.bulk -= 1
 
-    cdef int _usual(self) except -1:
+    cdef int _mode_for_small(self) except -1:
         if self.pool.ring is NULL:
             return RECV_POLL
-        return RECV_MULTISHOT if offer().multishot_recv else RECV_ONESHOT
+        return RECV_MULTISHOT if kernel_features().multishot_recv else RECV_ONESHOT
 
     cdef int start(self) except -1:
         if self.state == OP_IDLE and not self.queued and not self.ended:
@@ -78,7 +78,7 @@ cdef class RecvOp(Op):
         """Reading goes on: what was held first, in the next turn."""
         if self.queued:
             return 0
-        if self.held or self.first >= 0 or self.ended or self.readable:
+        if self.undelivered or self.first >= 0 or self.ended or self.readable:
             ready_push(self.engine.ready, self)
             return 0
         return self.start()
@@ -92,15 +92,15 @@ cdef class RecvOp(Op):
             number = self.first
             self.first = self.pool.arrivals[number].next
             self.pool.give_back(number)
-        self.held = None
+        self.undelivered = None
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         sqe.fd = self.fd
-        if (self.usual == RECV_POLL) != (self.pool.ring is NULL):
+        if (self.small_mode == RECV_POLL) != (self.pool.ring is NULL):
             # The loop moved to another ring, which could not be given the buffers, or now could.
-            self.usual = self._usual()
+            self.small_mode = self._mode_for_small()
             if self.mode != RECV_DIRECT:
-                self.mode = self.usual
+                self.mode = self.small_mode
         if self.mode == RECV_POLL or self.mode == RECV_DIRECT:
             sqe.opcode = IORING_OP_POLL_ADD
             sqe.poll32_events = POLLIN
@@ -124,22 +124,22 @@ cdef class RecvOp(Op):
         number = self.pool.take()
         if number < 0:
             return -ENOBUFS
-        if self.most and <size_t> self.most < size:
-            size = self.most
+        if self.attempt_limit and <size_t> self.attempt_limit < size:
+            size = self.attempt_limit
         got = c_recv(self.fd, self.pool.addresses[number], size, MSG_DONTWAIT)
         if got <= 0:
-            self.pool.untake(number)
+            self.pool.return_unused(number)
             return <int> got if got == 0 else -errno
         flags[0] = <uint32_t> number << IORING_CQE_BUFFER_SHIFT | IORING_CQE_F_BUFFER | IORING_CQE_F_MORE
         return <int> got
 
-    cdef void note(self, int res, uint32_t flags) noexcept:
+    cdef void record_completion(self, int res, uint32_t flags) noexcept:
         cdef uint32_t mine = 0
         if self.mode == RECV_POLL and res > 0 and not flags & IORING_CQE_F_BUFFER:
             # The poll of a ring without provided buffers: receive now.
             res = self.attempt(&mine)
             if res > 0:
-                self.pool.took(mine >> IORING_CQE_BUFFER_SHIFT)
+                self.pool.mark_delivered(mine >> IORING_CQE_BUFFER_SHIFT)
                 self._arrived(mine >> IORING_CQE_BUFFER_SHIFT, res)
         elif self.mode == RECV_DIRECT and res > 0 and not flags & IORING_CQE_F_BUFFER:
             self.readable = True
@@ -164,7 +164,7 @@ cdef class RecvOp(Op):
     cdef void dropped(self) noexcept:
         """The loop is closing: `run` will not close the descriptor of a connection that is over."""
         cdef Transport transport = self.transport  # a reference of our own, as in `run`
-        if transport is not None and transport.told:
+        if transport is not None and transport.connection_lost_called:
             transport.release()
 
     cdef int run(self, object loop) except -1:
@@ -176,19 +176,19 @@ cdef class RecvOp(Op):
         transport.sated = False
         try:
             self._deliver()
-            if self.readable and not self.held and transport.wants_data():
+            if self.readable and not self.undelivered and transport.wants_data():
                 self._take()
             if self.ended and self.transport is not None:
                 self._end()
             if self.transport is None:
                 return 0
-            if transport.told:
+            if transport.connection_lost_called:
                 transport.release()
             elif transport.sated:
                 self.stop()  # what comes meanwhile waits in the socket, which holds the peer back
                 if not self.queued:
                     ready_push(self.engine.ready, self)
-            elif transport.wants_data() and not self.held:
+            elif transport.wants_data() and not self.undelivered:
                 self.start()
             return 0
         except (SystemExit, KeyboardInterrupt):
@@ -205,11 +205,11 @@ cdef class RecvOp(Op):
         """Hand over what arrived, in order, for as long as the transport wants it."""
         cdef Transport transport = self.transport
         cdef int number, length
-        while self.held and transport.wants_data():
-            transport.held_arrived(self.held.pop(0))
+        while self.undelivered and transport.wants_data():
+            transport.deliver_bytes(self.undelivered.pop(0))
         while self.first >= 0:
             if not transport.wants_data():
-                return self._hold()
+                return self._copy_undelivered()
             number = self.first
             self.first = self.pool.arrivals[number].next
             length = self.pool.arrivals[number].length
@@ -234,7 +234,7 @@ cdef class RecvOp(Op):
                 self.readable = True
                 break
             piece = min(left, self.pool.bulk_share())
-            got = transport.receive(min(piece, self.most) if self.most else piece)
+            got = transport.receive(min(piece, self.attempt_limit) if self.attempt_limit else piece)
             if got <= 0:
                 if got != -EAGAIN:
                     self.ended = True
@@ -254,7 +254,7 @@ cdef class RecvOp(Op):
             return 0
         self.streak = 0
         if self.mode == RECV_DIRECT:
-            self.mode = self.usual
+            self.mode = self.small_mode
             self.pool.bulk -= 1
         else:
             self.mode = RECV_DIRECT
@@ -262,18 +262,18 @@ cdef class RecvOp(Op):
             self.stop()  # of what was submitted in the former mode; `run` submits again when it has ended
         return 0
 
-    cdef int _hold(self) except -1:
+    cdef int _copy_undelivered(self) except -1:
         """Reading was paused: copy the rest, so that one slow reader does not keep buffers from all others.
         When it was closed the rest is nobody's."""
         cdef int number
         if self.transport.closing:
             self.drop()
             return 0
-        if self.held is None:
-            self.held = []
+        if self.undelivered is None:
+            self.undelivered = []
         while self.first >= 0:
             number = self.first
-            self.held.append(PyBytes_FromStringAndSize(self.pool.addresses[number],
+            self.undelivered.append(PyBytes_FromStringAndSize(self.pool.addresses[number],
                                                        self.pool.arrivals[number].length))
             self.first = self.pool.arrivals[number].next
             self.pool.give_back(number)
@@ -286,7 +286,7 @@ cdef class RecvOp(Op):
         if transport.closing:
             self.ended = False
             return 0
-        if self.held or not transport.wants_data():
+        if self.undelivered or not transport.wants_data():
             if result > 0 or result == -ECANCELED or result == -ENOBUFS:
                 self.ended = False
             return 0
@@ -309,5 +309,5 @@ cdef class RecvOp(Op):
     cdef str describe(self):
         return f"RecvOp {'multishot oneshot poll direct'.split()[self.mode]}"
 
-    cdef object whose(self):
+    cdef object requester(self):
         return self.transport

@@ -18,20 +18,20 @@ cdef class SendOp(Op):
     cdef Transport transport    # None once the transport is done with sending
     cdef Engine engine
     cdef bytes head             # what is sent next, or being sent
-    cdef list rest              # what comes behind, or None
+    cdef list tail              # what comes behind, or None
     cdef Py_ssize_t offset      # how much of `head` is sent
     cdef Py_ssize_t size        # bytes not sent yet, in the kernel or not
-    cdef Py_ssize_t handed      # of those, handed to the kernel
+    cdef Py_ssize_t in_flight   # of those, handed to the kernel
     cdef Py_ssize_t limit       # ... which is no more than this at once
     cdef Gather *gather         # not NULL once it was needed
     cdef bint blocked           # the socket was full: wait until it is writable first
-    cdef bint flows             # it has taken all of a large write at once before
+    cdef bint took_large_write  # it has taken all of a large write at once before
     cdef int result             # what the kernel said last
     cdef bint has_result
 
     cdef int append(self, bytes data) except -1
     cdef int try_now(self) noexcept
-    cdef bint gathers(self, Py_ssize_t high) noexcept
+    cdef bint may_gather(self, Py_ssize_t high) noexcept
     cdef int start(self) except -1
     cdef int failure(self) noexcept
     cdef void drop(self) noexcept

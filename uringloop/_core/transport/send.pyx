@@ -21,7 +21,7 @@ from uringloop._core.kernel.abi cimport (
 from uringloop._core.kernel.libc cimport (
     EAGAIN, ECANCELED, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL, c_send, c_sendmsg, errno, iovec, msghdr,
 )
-from uringloop._core.kernel.probe cimport offer, sizes
+from uringloop._core.kernel.probe cimport kernel_features, sizes
 from uringloop._core.transport.transport cimport Transport
 
 cdef extern from "Python.h":
@@ -44,7 +44,7 @@ cdef class SendOp(Op):
     def __dealloc__(self):
         free(self.gather)
 
-    cdef object whose(self):
+    cdef object requester(self):
         return self.transport
 
     cdef int append(self, bytes data) except -1:
@@ -52,10 +52,10 @@ cdef class SendOp(Op):
         if self.head is None:
             self.head = data
             self.offset = 0
-        elif self.rest is None:
-            self.rest = [data]
+        elif self.tail is None:
+            self.tail = [data]
         else:
-            self.rest.append(data)
+            self.tail.append(data)
         self.size += PyBytes_GET_SIZE(data)  # not before it is there, which needs memory
         return 0
 
@@ -80,52 +80,52 @@ cdef class SendOp(Op):
             self._sent(count)
         return 0
 
-    cdef bint gathers(self, Py_ssize_t high) noexcept:
+    cdef bint may_gather(self, Py_ssize_t high) noexcept:
         """Whether more than `high` may wait for the end of the turn: the socket takes what comes, so this is no
         backlog. Never much more, and never where somebody would have to wait: then the socket is tried first."""
-        return (self.flows and not self.blocked and self.state != OP_IN_KERNEL and not self.has_result
-                and self.rest is not None and self.size < min(8 * high, <Py_ssize_t> GATHER_UP_TO))
+        return (self.took_large_write and not self.blocked and self.state != OP_IN_KERNEL and not self.has_result
+                and self.tail is not None and self.size < min(8 * high, <Py_ssize_t> GATHER_UP_TO))
 
     cdef void drop(self) noexcept:
         """Forget what is queued; what the kernel is reading stays until it says it is done."""
         self.size = 0
         if self.state == OP_IDLE or self.state == OP_QUEUED:
             self.head = None
-            self.rest = None
+            self.tail = None
 
     cdef int _pieces(self) noexcept:
-        """Choose what the next send carries: how many pieces, counted in `handed`."""
+        """Choose what the next send carries: how many pieces, counted in `in_flight`."""
         cdef Py_ssize_t i, count, length
         cdef bytes joined
-        if self.rest is None:
-            self.handed = min(self.size, self.limit)
+        if self.tail is None:
+            self.in_flight = min(self.size, self.limit)
             return 1
         if self.size <= JOIN_BELOW:
             try:
-                joined = (self.head[self.offset:] if self.offset else self.head) + b"".join(self.rest)
+                joined = (self.head[self.offset:] if self.offset else self.head) + b"".join(self.tail)
             except MemoryError:
                 pass
             else:
-                self.head, self.rest, self.offset = joined, None, 0
-                self.handed = self.size
+                self.head, self.tail, self.offset = joined, None, 0
+                self.in_flight = self.size
                 return 1
         if self.gather is NULL:
             self.gather = <Gather *> malloc(sizeof(Gather))
-        self.handed = min(PyBytes_GET_SIZE(self.head) - self.offset, self.limit)
-        if self.gather is NULL or self.handed == self.limit:
+        self.in_flight = min(PyBytes_GET_SIZE(self.head) - self.offset, self.limit)
+        if self.gather is NULL or self.in_flight == self.limit:
             return 1
         memset(&self.gather.header, 0, sizeof(msghdr))
         self.gather.pieces[0].iov_base = PyBytes_AS_STRING(self.head) + self.offset
-        self.gather.pieces[0].iov_len = self.handed
+        self.gather.pieces[0].iov_len = self.in_flight
         count = 1
-        for i in range(1, min(len(self.rest) + 1, <Py_ssize_t> PIECES_A_SEND)):
-            piece = <bytes> self.rest[i - 1]
-            length = min(PyBytes_GET_SIZE(piece), self.limit - self.handed)
+        for i in range(1, min(len(self.tail) + 1, <Py_ssize_t> PIECES_A_SEND)):
+            piece = <bytes> self.tail[i - 1]
+            length = min(PyBytes_GET_SIZE(piece), self.limit - self.in_flight)
             self.gather.pieces[i].iov_base = PyBytes_AS_STRING(piece)
             self.gather.pieces[i].iov_len = length
-            self.handed += length
+            self.in_flight += length
             count = i + 1
-            if self.handed == self.limit:
+            if self.in_flight == self.limit:
                 break
         self.gather.header.msg_iov = self.gather.pieces
         self.gather.header.msg_iovlen = count
@@ -134,10 +134,10 @@ cdef class SendOp(Op):
     cdef ssize_t _send(self, int pieces) noexcept:
         """send(2) of what `_pieces` chose."""
         cdef ssize_t count
-        cdef size_t length = self.handed
-        if self.most and length > <size_t> self.most:
-            length = self.most
-        if pieces == 1 or length < <size_t> self.handed:
+        cdef size_t length = self.in_flight
+        if self.attempt_limit and length > <size_t> self.attempt_limit:
+            length = self.attempt_limit
+        if pieces == 1 or length < <size_t> self.in_flight:
             length = min(length, <size_t> (PyBytes_GET_SIZE(self.head) - self.offset))
             count = c_send(self.fd, PyBytes_AS_STRING(self.head) + self.offset, length, MSG_DONTWAIT | MSG_NOSIGNAL)
         else:
@@ -155,17 +155,17 @@ cdef class SendOp(Op):
                 break
             count -= left
             self.offset = 0
-            if self.rest is None or taken == len(self.rest):
+            if self.tail is None or taken == len(self.tail):
                 self.head = None
             else:
-                self.head = <bytes> self.rest[taken]
+                self.head = <bytes> self.tail[taken]
                 taken += 1
-        if self.rest is not None:
-            if taken == len(self.rest):
-                self.rest = None
+        if self.tail is not None:
+            if taken == len(self.tail):
+                self.tail = None
             else:
                 while taken > 0:  # to delete more at a time needs memory
-                    PyList_SetSlice(self.rest, 0, min(taken, 8), NULL)
+                    PyList_SetSlice(self.tail, 0, min(taken, 8), NULL)
                     taken -= 8
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
@@ -174,13 +174,13 @@ cdef class SendOp(Op):
         self.quiet = False
         if self.size == 0:
             sqe.opcode = IORING_OP_NOP  # all of it left meanwhile, by try_now
-            self.handed = 0
+            self.in_flight = 0
             return
         sqe.fd = self.fd
         pieces = self._pieces()
         if self.blocked:
             sqe.ioprio = IORING_RECVSEND_POLL_FIRST
-        elif offer().quiet_send and self.handed == self.size \
+        elif kernel_features().quiet_send and self.in_flight == self.size \
                 and self.transport is not None and not self.transport.awaits_send():
             self.quiet = True
             flags |= MSG_DONTWAIT | MSG_WAITALL
@@ -188,7 +188,7 @@ cdef class SendOp(Op):
         if pieces == 1:
             sqe.opcode = IORING_OP_SEND
             sqe.addr = <uint64_t> <uintptr_t> (PyBytes_AS_STRING(self.head) + self.offset)
-            sqe.len = <uint32_t> self.handed
+            sqe.len = <uint32_t> self.in_flight
         else:
             sqe.opcode = IORING_OP_SENDMSG
             sqe.addr = <uint64_t> <uintptr_t> &self.gather.header
@@ -196,20 +196,20 @@ cdef class SendOp(Op):
 
     cdef int attempt(self, uint32_t *flags) noexcept:
         if self.size == 0:
-            self.handed = 0
+            self.in_flight = 0
             return 0
         self.quiet = False
         return <int> self._send(self._pieces())
 
-    cdef int wanted(self) noexcept:
-        return <int> self.handed
+    cdef int full_result(self) noexcept:
+        return <int> self.in_flight
 
-    cdef void note(self, int res, uint32_t flags) noexcept:
+    cdef void record_completion(self, int res, uint32_t flags) noexcept:
         self.result = res
         self.has_result = True
 
     cdef bint done_quietly(self) noexcept:
-        self._sent(self.handed)
+        self._sent(self.in_flight)
         return self.transport is not None and self.transport.awaits_send()
 
     cdef int failure(self) noexcept:
@@ -224,7 +224,7 @@ cdef class SendOp(Op):
             self.has_result = False
             if self.result > 0:
                 self._sent(self.result)
-        if self.transport is not None and not self.transport.lost and not self.engine.forked:
+        if self.transport is not None and not self.transport.conn_lost and not self.engine.forked:
             self.try_now()
 
     cdef void dropped(self) noexcept:
@@ -234,7 +234,7 @@ cdef class SendOp(Op):
         if transport is None:
             return
         self.run_ended()
-        if transport.told:
+        if transport.connection_lost_called:
             transport.release()
 
     cdef int run(self, object loop) except -1:
@@ -247,15 +247,15 @@ cdef class SendOp(Op):
                 self._sent(result)
         if transport is None:
             return 0
-        if transport.lost:
+        if transport.conn_lost:
             # Aborted: nothing more is sent, and the descriptor may be closed now.
             self.drop()
-            if transport.told:
+            if transport.connection_lost_called:
                 transport.release()
             return 0
         if result < 0 and result not in (-EAGAIN, -EINTR, -ECANCELED):
             return transport.io_failed(-result, "Fatal write error on socket transport")
-        self.blocked = self.size > 0 and self.handed > 0
+        self.blocked = self.size > 0 and self.in_flight > 0
         self.start()
         try:
             return transport.sent()

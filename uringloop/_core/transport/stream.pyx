@@ -148,7 +148,7 @@ cdef class StreamTransport(Transport):
                 raise
             except BaseException as error:
                 return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
-        return self.held_arrived(PyBytes_FromStringAndSize(data, length))
+        return self.deliver_bytes(PyBytes_FromStringAndSize(data, length))
 
     cdef int _feed_whole(self, bytes data) except -1:
         try:
@@ -158,9 +158,9 @@ cdef class StreamTransport(Transport):
         except BaseException as error:
             return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
 
-    cdef int held_arrived(self, bytes data) except -1:
+    cdef int deliver_bytes(self, bytes data) except -1:
         if self.buffered or self.sink is not None:
-            return Transport.held_arrived(self, data)
+            return Transport.deliver_bytes(self, data)
         if self.feeds:
             return self._feed_whole(data)
         try:
@@ -197,7 +197,7 @@ cdef class StreamTransport(Transport):
         if self.feeds:
             self._feed_whole(received)
         else:
-            self.held_arrived(received)
+            self.deliver_bytes(received)
         return got
 
     cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1:
@@ -278,7 +278,7 @@ cdef class StreamTransport(Transport):
                 return self.fatal(error, failed)
         if length > 0 and not self.closing:
             if self.wants_data():  # of another kind by now
-                return self.held_arrived(PyBytes_FromStringAndSize(data, length))
+                return self.deliver_bytes(PyBytes_FromStringAndSize(data, length))
             self._hold_first(data, length)
         return 0
 
@@ -292,9 +292,9 @@ cdef class StreamTransport(Transport):
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1:
         """Keep it before all else that has arrived."""
         if length > 0 and not self.closing:
-            if self.recv.held is None:
-                self.recv.held = []
-            self.recv.held.insert(0, PyBytes_FromStringAndSize(data, length))
+            if self.recv.undelivered is None:
+                self.recv.undelivered = []
+            self.recv.undelivered.insert(0, PyBytes_FromStringAndSize(data, length))
         return 0
 
     cdef int eof_arrived(self) except -1:
@@ -349,15 +349,15 @@ cdef class StreamTransport(Transport):
         raise RuntimeError(f"unable to {name}; sendfile is in progress")
 
     cdef int write_bytes(self, bytes data) except -1:
-        if self.lost:
-            if self.lost >= LOG_THRESHOLD:
+        if self.conn_lost:
+            if self.conn_lost >= LOG_THRESHOLD:
                 logger.warning("socket.send() raised exception.")
-            self.lost += 1
+            self.conn_lost += 1
             return 0
         if self.send is None:
             self.send = SendOp(self)
         self.send.append(data)
-        if self.send.size > self.high and not self.send.gathers(self.high) or sends_at_once(
+        if self.send.size > self.high and not self.send.may_gather(self.high) or sends_at_once(
             self._loop, self.send.size > PyBytes_GET_SIZE(data)
         ):
             return self.push()
@@ -370,7 +370,7 @@ cdef class StreamTransport(Transport):
         cdef int error = self.send.try_now()
         if error < 0:
             return self.io_failed(-error, _FATAL_WRITE)
-        self.send.flows |= much and self.send.size == 0
+        self.send.took_large_write |= much and self.send.size == 0
         self.send.start()  # before the protocol is told, which may raise what leaves the loop
         return self.pause_writer() if self.send.size > self.high else 0
 
@@ -408,14 +408,14 @@ cdef class StreamTransport(Transport):
     cdef int sent(self) except -1:
         """After a send: resume the writer, or finish what waited for the queue to be empty."""
         self.resume_writer()  # may write again
-        if self.send.size or self.lost:
+        if self.send.size or self.conn_lost:
             # What was gathered, and is a backlog after all.
             return self.pause_writer() if self.send.size > self.high and not self.closing else 0
         if self.empty_waiter is not None and not self.empty_waiter.done():
             self.empty_waiter.set_result(None)
         if self.closing:
             self._soon(None)
-            self.lost += 1
+            self.conn_lost += 1
         elif self._eof:
             c_shutdown(self.fd, SHUT_WR)
         return 0
@@ -470,7 +470,7 @@ cdef class StreamTransport(Transport):
         return 0
 
     cdef int force_close(self, object error) except -1:
-        if self.send is not None and not self.lost:
+        if self.send is not None and not self.conn_lost:
             if self.send.state == OP_IN_KERNEL:
                 self.engine.cancel(self.send)
             elif error is None and not self.send.blocked:

@@ -21,8 +21,8 @@ cdef class Transport:
     cdef object __weakref__
     cdef dict __dict__                 # what programs hang on it; NULL until one does
     cdef bint closing                  # close() or abort() was called, or the connection failed
-    cdef long lost                     # > 0: connection_lost is scheduled or done; counts writes after that
-    cdef bint told                     # connection_lost was called
+    cdef long conn_lost                # > 0: connection_lost is scheduled or done; counts writes after that
+    cdef bint connection_lost_called   # connection_lost was called
     cdef Py_ssize_t high, low          # water marks of the write buffer
     cdef bint sated                    # its protocol has been called enough for this turn
     cdef bint writing_paused           # the protocol was told to pause
@@ -30,7 +30,7 @@ cdef class Transport:
     cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server, object cvars) except -1
     cdef int introduce(self, object waiter) except -1
     cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1
-    cdef int held_arrived(self, bytes data) except -1
+    cdef int deliver_bytes(self, bytes data) except -1
     cdef int eof_arrived(self) except -1
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000
     cdef bint wants_data(self) noexcept

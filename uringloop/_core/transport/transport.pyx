@@ -214,14 +214,14 @@ cdef class Transport:
         if self.extra is not None and name in self.extra:
             return self.extra[name]
         if name == "socket":
-            return self._remember("socket", trsock.TransportSocket(self.make_socket() or self._closed_socket()))
+            return self._cache_extra("socket", trsock.TransportSocket(self.make_socket() or self._closed_socket()))
         if name == "peername":
-            return self._remember("peername", self._peername())
+            return self._cache_extra("peername", self._peername())
         if name == "sockname":
-            return self._remember("sockname", self._sockname())
+            return self._cache_extra("sockname", self._sockname())
         return default
 
-    def _remember(self, name, value):
+    def _cache_extra(self, name, value):
         if self.extra is None:
             self.extra = {}
         self.extra[name] = value
@@ -344,9 +344,9 @@ cdef class Transport:
         self.closing = True
         self.stop_receiving()
         self.send_written()
-        if self.unsent() == 0 and not self.lost:
+        if self.unsent() == 0 and not self.conn_lost:
             self._soon(None)
-            self.lost += 1
+            self.conn_lost += 1
 
     def abort(self):
         """Close now: what is queued is dropped."""
@@ -374,10 +374,10 @@ cdef class Transport:
         )
 
     cdef int force_close(self, object error) except -1:
-        if self.lost:
+        if self.conn_lost:
             return 0
         self._soon(error)  # first: without the memory for it nothing has happened yet
-        self.lost += 1
+        self.conn_lost += 1
         self.drop_unsent()
         if not self.closing:
             self.closing = True
@@ -392,16 +392,16 @@ cdef class Transport:
         """Tell the protocol in the next turn, never from inside one of its own calls."""
         if ur_load_flag(&self._loop.closed):
             self.closing = True
-            self.lost += 1
+            self.conn_lost += 1
             self._loop.check()
         cdef Handle handle = make_handle(self._call_connection_lost, (error,), self.cvars)
         ready_push(self._loop.ready, handle)
 
     def _call_connection_lost(self, error):
         """Runs in the transport's context already."""
-        if self.told:
+        if self.connection_lost_called:
             return
-        self.told = True
+        self.connection_lost_called = True
         try:
             if self._protocol is not None:
                 self._protocol.connection_lost(error)
@@ -422,7 +422,7 @@ cdef class Transport:
     cdef int release(self) except -1:
         """Close the descriptor if the protocol was told and the kernel has nothing of ours any more. Called
         when either becomes true."""
-        if self.told and self.fd >= 0 and self.idle():
+        if self.connection_lost_called and self.fd >= 0 and self.idle():
             self._close_descriptor()
         return 0
 
@@ -444,7 +444,7 @@ cdef class Transport:
         """Bytes from a receive buffer that is given back when this returns."""
         return 0
 
-    cdef int held_arrived(self, bytes data) except -1:
+    cdef int deliver_bytes(self, bytes data) except -1:
         """Bytes that had been kept while reading was paused."""
         return self.data_arrived(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 

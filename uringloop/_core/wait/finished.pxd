@@ -27,10 +27,10 @@ cdef extern from *:
     void ur_set_iternext(object type, iternextfunc next) noexcept
 
 
-cdef class Finished:
+cdef class ReadyAwaitable:
     cdef object value      # never changes
 
 
-cdef Finished FINISHED     # awaiting it gives None
-cdef object finished(object value)
+cdef ReadyAwaitable READY_NONE     # awaiting it gives None
+cdef object ready_awaitable(object value)
 cdef object thrown(object kind, object value, object traceback)

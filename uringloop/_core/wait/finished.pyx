@@ -1,11 +1,11 @@
-# Finished: what an await that need not wait awaits. Owns the value it gives. Never suspends.
+# ReadyAwaitable: what an await that need not wait awaits. Owns the value it gives. Never suspends.
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 from uringloop._core.objects.guard cimport ur_only_core_makes
 
 
-cdef class Finished:
+cdef class ReadyAwaitable:
     """An awaitable, and its own iterator, that ends at once."""
 
     def __await__(self):
@@ -22,19 +22,19 @@ cdef class Finished:
 
 
 cdef PyObject *_next(PyObject *self) noexcept:
-    cdef PyObject *value = <PyObject *> (<Finished> self).value
+    cdef PyObject *value = <PyObject *> (<ReadyAwaitable> self).value
     Py_INCREF(<object> value)
     return ur_stop(value)
 
 
-cdef Finished FINISHED = Finished()
+cdef ReadyAwaitable READY_NONE = ReadyAwaitable()
 
 
-cdef object finished(object value):
-    cdef Finished made
+cdef object ready_awaitable(object value):
+    cdef ReadyAwaitable made
     if value is None:
-        return FINISHED
-    made = Finished.__new__(Finished)
+        return READY_NONE
+    made = ReadyAwaitable.__new__(ReadyAwaitable)
     made.value = value
     return made
 
@@ -48,5 +48,5 @@ cdef object thrown(object kind, object value, object traceback):
     return value if traceback is None else value.with_traceback(traceback)
 
 
-ur_set_iternext(Finished, _next)
-ur_only_core_makes(Finished)
+ur_set_iternext(ReadyAwaitable, _next)
+ur_only_core_makes(ReadyAwaitable)

@@ -1,1 +1,1 @@
-cdef double patience(object timeout) except? -2
+cdef double timeout_seconds(object timeout) except? -2

@@ -4,7 +4,7 @@ import _thread
 cdef double _LONGEST = _thread.TIMEOUT_MAX
 
 
-cdef double patience(object timeout) except? -2:
+cdef double timeout_seconds(object timeout) except? -2:
     """Seconds, as a thread's lock takes them: -1 for ever (None, or more than a clock counts), 0 what is past. To be
     asked before anything is taken: what is no number of seconds raises."""
     cdef double seconds
@@ -24,7 +24,7 @@ cdef double patience(object timeout) except? -2:
     return min(max(seconds, 0), _LONGEST)
 
 
-def seconds(timeout):
+def optional_seconds(timeout):
     """The same for callers in Python: None for ever."""
-    cdef double found = patience(timeout)
+    cdef double found = timeout_seconds(timeout)
     return None if found < 0 else found

@@ -27,14 +27,14 @@ cdef class InboxSteps:
         self.engine = Engine(self.ready)
         self.inbox = Inbox(self.engine)
 
-    def offer(self, number):
-        return self.inbox.offer(_numbered(number))
+    def try_push(self, number):
+        return self.inbox.try_push(_numbered(number))
 
-    def offer_all(self, numbers):
+    def try_push_all(self, numbers):
         cdef ReadyQueue nodes = ReadyQueue()
         for number in numbers:
             ready_push(nodes, _numbered(number))
-        return self.inbox.offer_all(nodes)
+        return self.inbox.try_push_all(nodes)
 
     def filled(self):
         return ur_load_flag(&self.inbox.filled) != 0
@@ -80,7 +80,7 @@ cdef Numbered _numbered(number):
 cdef class LineSteps(Waitlist):
     """A lock, each of whose operations is split where its guard is let go."""
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         if self.held:
             return False
         self.held = True
@@ -97,14 +97,14 @@ cdef class LineSteps(Waitlist):
         cdef Waiter waiter = thread_waiter(self, True)
         cdef bint taken
         ur_guard_lock(&self.guard)
-        taken = self.take()
+        taken = self.try_acquire()
         if not taken:
             self.append(waiter)
         ur_guard_unlock(&self.guard)
         return True if taken else waiter
 
     def woken(self, Waiter waiter):
-        return not waiter.asleep.locked()
+        return not waiter.thread_lock.locked()
 
     def leave(self, Waiter waiter):
         """The thread goes on, woken or because its time is over: does it have it?"""

@@ -6,7 +6,7 @@ from cython cimport no_gc_clear
 
 from uringloop._core.awaited.coroutine cimport never_awaited
 from uringloop._core.objects.guard cimport ur_only_core_makes, ur_set_dealloc
-from uringloop._core.wait.finished cimport Finished, thrown
+from uringloop._core.wait.finished cimport ReadyAwaitable, thrown
 from uringloop._core.wait.waitlist cimport Waitlist
 
 ctypedef void (*destructor)(PyObject *) noexcept
@@ -44,7 +44,7 @@ cdef class Wait(Entry):
     def send(self, value):
         if self.iterator is None:
             self.begin()
-            if type(self.iterator) is Finished:
+            if type(self.iterator) is ReadyAwaitable:
                 self.line.held_by_a_task()
         return self.iterator.send(value)
 
@@ -65,7 +65,7 @@ cdef class Wait(Entry):
 
     @property
     def __qualname__(self):
-        return self.line.called()
+        return self.line.wait_name()
 
     def __repr__(self):
         return f"<Wait for {self.line!r}>"
@@ -88,7 +88,7 @@ cdef void _warn(Waitlist line) noexcept:
     cdef PyObject *traceback
     PyErr_Fetch(&kind, &error, &traceback)
     if line is not None:
-        never_awaited(line.called())
+        never_awaited(line.wait_name())
     PyErr_Restore(kind, error, traceback)
 
 

@@ -23,11 +23,11 @@ cdef enum WaiterState:
 
 cdef class Waiter(Runnable):
     # `next` of Runnable is the one behind: a waiter is in a line or in a ready queue, never in both.
-    cdef PyObject *ahead              # the line's guard
+    cdef PyObject *previous           # the line's guard
     cdef WaiterState state            # the line's guard
     cdef Waitlist line                # never changes
     cdef readonly object _loop        # never changes: the loop whose task waits; None: a plain thread does
-    cdef bint ours                    # never changes: _loop is a Loop
+    cdef bint on_own_loop             # never changes: _loop is a Loop
     cdef object value                 # set before it is in the line, later by who takes it out
     cdef object error                 # set by who takes it out to fail
     # Of the waiting task's own thread:
@@ -36,7 +36,7 @@ cdef class Waiter(Runnable):
     cdef object callback              # the task's wakeup
     cdef object cvars
     cdef object message               # of the cancellation
-    cdef object asleep                # a plain thread's: the lock it sleeps on, released to wake it
+    cdef object thread_lock           # a plain thread's: the lock it sleeps on, released to wake it
 
     cdef bint abandon(self) noexcept
     cdef bint is_lost(self) except -1
@@ -60,12 +60,12 @@ cdef class Waitlist:
     cdef object __weakref__
 
     # What a primitive defines:
-    cdef bint take(self) noexcept
+    cdef bint try_acquire(self) noexcept
     cdef object collect(self, object value)
-    cdef str called(self)
+    cdef str wait_name(self)
     cdef int give_back(self) except -1
     cdef bint cancel_instead(self, object message) except -1
-    cdef int lost(self, object value) except -1
+    cdef int grantee_lost(self, object value) except -1
     cdef int held_by_a_task(self) except -1
 
     cdef object start(self, object value)

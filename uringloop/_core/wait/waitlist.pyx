@@ -1,6 +1,6 @@
 # Waiter and Waitlist: who waits, in which order, and how each is woken on its own loop. The only place that
 # wakes a task of another loop. Owns the line and its waiters; what they wait for belongs to the primitive,
-# which is a Waitlist and defines `take`, `collect` and `give_back`.
+# which is a Waitlist and defines `try_acquire`, `collect` and `give_back`.
 #
 # What is granted is granted under the guard, before the waiter is woken: it is never free in between, so
 # nobody overtakes, and what was granted to somebody who can not use it any more is given back at once.
@@ -22,8 +22,8 @@ from uringloop._core.objects.guard cimport (
     ur_set_traverse,
 )
 from uringloop._core.wait.delivery cimport deliver_foreign
-from uringloop._core.wait.finished cimport finished, thrown, ur_set_iternext, ur_stop
-from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.finished cimport ready_awaitable, thrown, ur_set_iternext, ur_stop
+from uringloop._core.wait.patience cimport timeout_seconds
 
 cdef extern from "Python.h":
     PyObject *PyObject_CallOneArg(PyObject *callable, PyObject *arg) noexcept
@@ -77,7 +77,7 @@ cdef class Waiter(Runnable):
         """Its loop is closed. True: something had been granted to it, which must be given back."""
         if not self.abandon():
             return False
-        self.line.lost(self.value)
+        self.line.grantee_lost(self.value)
         return True
 
     cdef int leave(self) except -1:
@@ -94,15 +94,15 @@ cdef class Waiter(Runnable):
     cdef bint wake_up(self) except -1:
         """Through its own loop, from any thread. False: that loop is closed."""
         cdef Loop loop
-        if self.ours:
+        if self.on_own_loop:
             loop = <Loop> self._loop
             if runs_here(loop):
                 ready_push(loop.ready, self)
                 return True
             # The collector may have emptied the loop already: the same as closed.
-            return loop.inbox is not None and loop.inbox.offer(self)
-        if self.asleep is not None:
-            self.asleep.release()
+            return loop.inbox is not None and loop.inbox.try_push(self)
+        if self.thread_lock is not None:
+            self.thread_lock.release()
             return True
         return deliver_foreign(self, self._loop)
 
@@ -207,7 +207,7 @@ cdef object _step(Waiter waiter, bint *ended):
     cdef WaiterState state
     ur_guard_lock(&line.guard)
     if waiter.state == WAITER_PASSED:  # woken after all: the grant is another's, so queue again
-        if line.take():
+        if line.try_acquire():
             waiter.state = WAITER_GRANTED
         elif not line.append(waiter):
             waiter.state = WAITER_FAILED
@@ -263,11 +263,11 @@ cdef class Waitlist:
         while self.head is not NULL:
             waiter = self.head
             self.head = (<Waiter> waiter).next
-            (<Waiter> waiter).next = (<Waiter> waiter).ahead = NULL
+            (<Waiter> waiter).next = (<Waiter> waiter).previous = NULL
             (<Waiter> waiter).state = WAITER_CANCELLED
             Py_DECREF(<object> waiter)
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         """Under the guard: is what one waits for to be had, with nobody waiting before? Then take it."""
         return False
 
@@ -275,7 +275,7 @@ cdef class Waitlist:
         """It is had; what the wait returns. `value` is what `start` was given, or the grant put there."""
         return value
 
-    cdef str called(self):
+    cdef str wait_name(self):
         """The method that waits here, as asyncio names it."""
         return f"{type(self).__name__}.wait"
 
@@ -286,7 +286,7 @@ cdef class Waitlist:
         """Who waits is cancelled. True: what it waits for is, by now; it waits on for the end of that."""
         return False
 
-    cdef int lost(self, object value) except -1:
+    cdef int grantee_lost(self, object value) except -1:
         """Something was granted to one whose loop is closed; its own code may never run to say so. The caller gives it back."""
 
     cdef int held_by_a_task(self) except -1:
@@ -297,27 +297,27 @@ cdef class Waitlist:
         cdef Waiter waiter
         cdef bint taken, refused
         ur_guard_lock(&self.guard)
-        taken = self.take()
+        taken = self.try_acquire()
         ur_guard_unlock(&self.guard)
         if not taken:
             waiter = task_waiter(self, value)
             ur_guard_lock(&self.guard)
-            taken = self.take()  # it may have become free while the waiter was made
+            taken = self.try_acquire()  # it may have become free while the waiter was made
             refused = not taken and not self.append(waiter)
             ur_guard_unlock(&self.guard)
             if refused:
                 raise self.refusal
             if not taken:
                 return waiter
-        return finished(self.collect(value))
+        return ready_awaitable(self.collect(value))
 
     cdef object block(self, object value, object timeout):
         """The same for a plain thread, which sleeps; TIMED_OUT after `timeout` seconds, None: never."""
-        cdef double seconds = patience(timeout)
+        cdef double seconds = timeout_seconds(timeout)
         cdef Waiter waiter = thread_waiter(self, value)
         cdef bint taken, refused
         ur_guard_lock(&self.guard)
-        taken = self.take()
+        taken = self.try_acquire()
         refused = not taken and not self.append(waiter)
         ur_guard_unlock(&self.guard)
         if refused:
@@ -325,10 +325,10 @@ cdef class Waitlist:
         return self.collect(value) if taken else self.sleep(waiter, seconds)
 
     cdef object sleep(self, Waiter waiter, double seconds):
-        """Of the plain thread whose waiter is in the line; the seconds are patience's."""
+        """Of the plain thread whose waiter is in the line; the seconds are timeout_seconds'."""
         cdef WaiterState state
         try:
-            waiter.asleep.acquire(True, seconds)
+            waiter.thread_lock.acquire(True, seconds)
         except BaseException:  # a signal handler's
             if waiter.abandon():
                 self.give_back()
@@ -368,7 +368,7 @@ cdef class Waitlist:
         Py_INCREF(waiter)
         waiter.state = WAITER_WAITING
         waiter.next = NULL
-        waiter.ahead = self.tail
+        waiter.previous = self.tail
         if self.tail is NULL:
             self.head = <PyObject *> waiter
         else:
@@ -381,15 +381,15 @@ cdef class Waitlist:
 
     cdef void unlink(self, Waiter waiter) noexcept:
         """Out of the line, wherever it is; the line's reference is the caller's now."""
-        if waiter.ahead is NULL:
+        if waiter.previous is NULL:
             self.head = waiter.next
         else:
-            (<Waiter> waiter.ahead).next = waiter.next
+            (<Waiter> waiter.previous).next = waiter.next
         if waiter.next is NULL:
-            self.tail = waiter.ahead
+            self.tail = waiter.previous
         else:
-            (<Waiter> waiter.next).ahead = waiter.ahead
-        waiter.next = waiter.ahead = NULL
+            (<Waiter> waiter.next).previous = waiter.previous
+        waiter.next = waiter.previous = NULL
         self.waiting -= 1
         self.threads -= waiter._loop is None
 
@@ -408,7 +408,7 @@ cdef class Waitlist:
         cdef PyObject *waiter = first
         while waiter is not NULL:
             (<Waiter> waiter).state = state
-            (<Waiter> waiter).ahead = NULL
+            (<Waiter> waiter).previous = NULL
             waiter = (<Waiter> waiter).next
         if state == WAITER_GRANTED:
             self.grants += self.waiting
@@ -431,7 +431,7 @@ cdef Waiter task_waiter(Waitlist line, object value):
     waiter.line = line
     waiter.value = value
     waiter._loop = loop
-    waiter.ours = isinstance(loop, Loop)
+    waiter.on_own_loop = isinstance(loop, Loop)
     return waiter
 
 
@@ -439,8 +439,8 @@ cdef Waiter thread_waiter(Waitlist line, object value):
     cdef Waiter waiter = Waiter.__new__(Waiter)
     waiter.line = line
     waiter.value = value
-    waiter.asleep = _new_thread_lock()
-    waiter.asleep.acquire()
+    waiter.thread_lock = _new_thread_lock()
+    waiter.thread_lock.acquire()
     return waiter
 
 
@@ -468,7 +468,7 @@ cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
         waiter.next = NULL
         if error is not None:
             waiter.error = error
-        if not waiter.ours or runs_here(<Loop> waiter._loop):
+        if not waiter.on_own_loop or runs_here(<Loop> waiter._loop):
             again += not deliver(node)
             continue
         # All that wait on this loop go together; the others stay, in order.
@@ -490,7 +490,7 @@ cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
                     (<Waiter> last).next = node
                 last = node
         chain = rest
-        if not loop.inbox.offer_all(batch):
+        if not loop.inbox.try_push_all(batch):
             while batch.head is not NULL:
                 node = batch.head
                 batch.head = (<Waiter> node).next

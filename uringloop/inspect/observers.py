@@ -11,26 +11,26 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from uringloop._core.loop.watch import Watch
+from uringloop._core.loop.watch import LoopMonitor
 
 _guard = threading.RLock()  # a collection inside may end a loop
 _loops: weakref.WeakSet[Any] = weakref.WeakSet()
-_looks: list[Look] = []
+_observers: list[Observer] = []
 _numbers = itertools.count(1)
 
 
-class Look:
+class Observer:
     """Somebody looks, at one loop or (None) at all there are and will be, until `end`. `begin` is called with each of
     them and its watch, before it tells anything."""
 
     def __init__(
-        self, flags: int, loop: Any = None, begin: Callable[[Any, Watch], object] | None = None
+        self, flags: int, loop: Any = None, begin: Callable[[Any, LoopMonitor], object] | None = None
     ) -> None:
         self.flags = flags
         self._loop = None if loop is None else weakref.ref(loop)
         self._begin = begin
         with _guard:
-            _looks.append(self)
+            _observers.append(self)
             try:
                 for each in loops():
                     self._cover(each)
@@ -44,21 +44,21 @@ class Look:
     def _cover(self, loop: Any) -> None:
         if self.covers(loop):
             if self._begin is not None:
-                if loop.watch is None:
-                    loop._look(0)  # makes one
-                self._begin(loop, loop.watch)
-            _tell(loop)
+                if loop.monitor is None:
+                    loop._set_monitor_flags(0)  # makes one
+                self._begin(loop, loop.monitor)
+            _apply_flags(loop)
 
     def end(self) -> None:
         """Once or more often."""
         with _guard:
-            if self in _looks:
-                _looks.remove(self)
+            if self in _observers:
+                _observers.remove(self)
                 for each in loops():
                     if self.covers(each):
-                        _tell(each)
+                        _apply_flags(each)
 
-    def __enter__(self) -> Look:
+    def __enter__(self) -> Observer:
         return self
 
     def __exit__(
@@ -67,13 +67,13 @@ class Look:
         self.end()
 
 
-def _tell(loop: Any) -> None:
+def _apply_flags(loop: Any) -> None:
     flags = 0
-    for look in _looks:
+    for look in _observers:
         if look.covers(loop):
             flags |= look.flags
-    if flags or loop.watch is not None:
-        loop._look(flags)
+    if flags or loop.monitor is not None:
+        loop._set_monitor_flags(flags)
 
 
 def loops() -> list[Any]:
@@ -83,13 +83,13 @@ def loops() -> list[Any]:
     return sorted(found, key=lambda loop: int(loop._number))
 
 
-def made(loop: Any) -> int:
+def register_loop(loop: Any) -> int:
     """A new loop: its number."""
     with _guard:
         number = next(_numbers)
         loop._number = number
         _loops.add(loop)
-        for look in _looks:
+        for look in _observers:
             look._cover(loop)
     if os.environ.get("URINGLOOP_INSPECT", "0") not in ("", "0"):
         from uringloop.inspect.server import serve_as_asked
@@ -102,9 +102,9 @@ def _after_fork_in_child() -> None:
     # Who looked were threads of the parent.
     global _guard
     _guard = threading.RLock()
-    _looks.clear()
+    _observers.clear()
     for loop in loops():
-        _tell(loop)
+        _apply_flags(loop)
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

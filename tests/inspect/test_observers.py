@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from uringloop._core.loop.watch import OPERATIONS, SAMPLES, TIMES
-from uringloop.inspect.looking import Look, loops
+from uringloop.inspect.observers import Observer, loops
 
 
 def turn(loop: Any) -> None:
@@ -17,10 +17,10 @@ def turn(loop: Any) -> None:
 
 def counted(loop: Any) -> int:
     """How many callbacks the watch was told of in one turn."""
-    before = len(loop.watch.take_samples())
+    before = len(loop.monitor.take_samples())
     assert before >= 0
     turn(loop)
-    return len(loop.watch.take_samples())
+    return len(loop.monitor.take_samples())
 
 
 def test_loops_are_numbered_in_the_order_they_were_made_in(new_loop: Callable[..., Any]) -> None:
@@ -43,15 +43,15 @@ def test_a_dropped_loop_is_forgotten(new_loop: Callable[..., Any]) -> None:
 
 
 def test_what_several_want_is_told_until_the_last_leaves(loop: Any) -> None:
-    with Look(SAMPLES, loop):
-        with Look(TIMES | SAMPLES, loop):
+    with Observer(SAMPLES, loop):
+        with Observer(TIMES | SAMPLES, loop):
             assert counted(loop) == 1
         assert counted(loop) == 1
     assert counted(loop) == 0
 
 
 def test_ending_twice_is_ending_once(loop: Any) -> None:
-    first, second = Look(SAMPLES, loop), Look(SAMPLES, loop)
+    first, second = Observer(SAMPLES, loop), Observer(SAMPLES, loop)
     first.end()
     first.end()
     assert counted(loop) == 1
@@ -60,18 +60,18 @@ def test_ending_twice_is_ending_once(loop: Any) -> None:
 
 def test_who_looks_at_one_loop_costs_others_nothing(new_loop: Callable[..., Any]) -> None:
     one, other = new_loop(), new_loop()
-    with Look(SAMPLES, one):
-        assert one.watch is not None
-        assert other.watch is None
+    with Observer(SAMPLES, one):
+        assert one.monitor is not None
+        assert other.monitor is None
 
 
 def test_who_looks_at_all_sees_those_made_later(new_loop: Callable[..., Any]) -> None:
     begun: list[int] = []
-    with Look(SAMPLES | OPERATIONS, None, lambda loop, watch: begun.append(loop._number)):
+    with Observer(SAMPLES | OPERATIONS, None, lambda loop, watch: begun.append(loop._number)):
         loop = new_loop()
         assert begun[-1] == loop._number
         assert counted(loop) == 1
-    assert new_loop().watch is None
+    assert new_loop().monitor is None
 
 
 def test_one_that_can_not_begin_does_not_look(loop: Any) -> None:
@@ -79,7 +79,7 @@ def test_one_that_can_not_begin_does_not_look(loop: Any) -> None:
         raise ValueError("not this one")
 
     with pytest.raises(ValueError):
-        Look(SAMPLES, loop, refuse)
+        Observer(SAMPLES, loop, refuse)
     assert counted(loop) == 0
 
 
@@ -87,21 +87,21 @@ def test_a_child_is_not_looked_at(program: Callable[..., Any], engine: str) -> N
     code = """
 import os, uringloop
 from uringloop._core.loop.watch import SAMPLES
-from uringloop.inspect import looking
+from uringloop.inspect import observers
 loop = uringloop.new_event_loop()
-look = looking.Look(SAMPLES)
+look = observers.Observer(SAMPLES)
 if os.fork() == 0:
-    assert looking._looks == []
+    assert observers._observers == []
     loop.call_soon(loop.stop)
     loop.run_forever()
-    assert loop.watch.take_samples() == []
+    assert loop.monitor.take_samples() == []
     loop.close()
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
-assert looking._looks == [look]
+assert observers._observers == [look]
 loop.call_soon(loop.stop)
 loop.run_forever()
-assert len(loop.watch.take_samples()) == 1
+assert len(loop.monitor.take_samples()) == 1
 loop.close()
 """
     program(code)

@@ -6,7 +6,7 @@ cdef class Claim:
     cdef object frame            # never changes: whose hold it is; None: not known
     cdef Waitlist line           # never changes: the condition's; None: its task held the lock when its loop was closed
     cdef object loop             # never changes: the waiting task's, by a weak reference
-    cdef Claims claims           # never changes
+    cdef LockClaims claims       # never changes
     cdef bint notified           # under the claims' guard: a notification is this task's, to use or to pass on
     cdef readonly bint given_up  # its task does not take the lock again
 
@@ -15,7 +15,7 @@ cdef class Claim:
     cdef bint dead(self) except -1
 
 
-cdef class Claims:
+cdef class LockClaims:
     cdef ur_guard guard
     cdef object holder           # under the guard: the frame that holds the lock, a weak reference to a loop whose task
                                  # does, or None: not known
@@ -24,7 +24,7 @@ cdef class Claims:
     cdef Py_ssize_t sweep_at     # so many claims: look for those that are of nobody any more
     cdef dict noted              # under the guard: `held` of the loop whose task acquired the lock; None: no task of a Loop
 
-    cdef object held_by(self, object holder)
+    cdef object set_holder(self, object holder)
     cdef object release_hold(self)
     cdef bint release_hold_of(self, object holder, dict noted) except -1
     cdef int note_loop(self, Waitlist lock) except -1

@@ -1,41 +1,41 @@
-# Line: a waitlist for primitives written in Python (Condition). One can only be woken from it, so it owns
+# ParkingLot: a waitlist for primitives written in Python (Condition). One can only be woken from it, so it owns
 # nothing but the line. A wake that its waiter can not use goes on to the next.
 from cpython.object cimport PyObject
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.patience cimport patience
+from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, not_in_a_loop, task_waiter, thread_waiter
 
 
-cdef class Line(Waitlist):
+cdef class ParkingLot(Waitlist):
     """Stand in the line, do what must be done with a place in it, then wait."""
 
     cdef int give_back(self) except -1:
-        self.wake(1)
+        self.unpark(1)
         return 0
 
-    def stand(self):
+    def park(self):
         """A place for the current task, to be awaited."""
-        return self.placed(task_waiter(self, True))
+        return self.append_waiter(task_waiter(self, True))
 
-    def stand_sync(self):
+    def park_sync(self):
         """A place for a plain thread, to sleep in."""
         not_in_a_loop("Condition.wait_sync()", "`await condition.wait()`")
-        return self.placed(thread_waiter(self, True))
+        return self.append_waiter(thread_waiter(self, True))
 
-    cdef object placed(self, Waiter waiter):
+    cdef object append_waiter(self, Waiter waiter):
         ur_guard_lock(&self.guard)
         self.append(waiter)
         ur_guard_unlock(&self.guard)
         return waiter
 
-    def sleep_in(self, Waiter waiter, timeout):
+    def wait_parked(self, Waiter waiter, timeout):
         """False after `timeout` seconds, which was checked before the place was taken."""
-        if waiter.line is not self or waiter.asleep is None:
+        if waiter.line is not self or waiter.thread_lock is None:
             raise ValueError(f"{waiter!r} is no place of a plain thread in this line")
-        return self.sleep(waiter, patience(timeout)) is not TIMED_OUT
+        return self.sleep(waiter, timeout_seconds(timeout)) is not TIMED_OUT
 
-    def wake(self, Py_ssize_t count):
+    def unpark(self, Py_ssize_t count):
         """At most so many, first come first; how many were woken."""
         cdef PyObject *next
         cdef Py_ssize_t woken = 0
@@ -52,4 +52,4 @@ cdef class Line(Waitlist):
         return self.counts()
 
     def __repr__(self):
-        return f"<Line waiting={self.waiting}>"
+        return f"<ParkingLot waiting={self.waiting}>"

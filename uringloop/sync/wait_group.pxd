@@ -1,7 +1,7 @@
 from uringloop._core.wait.waitlist cimport Waitlist
 
 
-cdef class Tally(Waitlist):
+cdef class WaitGroup(Waitlist):
     cdef readonly Py_ssize_t count     # under the guard
 
     cdef int add(self, Py_ssize_t more) except -1

@@ -1,4 +1,4 @@
-# Tally: how many things are unfinished, and who waits until none is. Owns the count.
+# WaitGroup: how many things are unfinished, and who waits until none is. Owns the count.
 from cpython.object cimport PyObject
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
@@ -6,13 +6,13 @@ from uringloop._core.wait.wait cimport make_wait
 from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
 
-cdef class Tally(Waitlist):
+cdef class WaitGroup(Waitlist):
     """For tasks of any loop and plain threads."""
 
-    cdef bint take(self) noexcept:
+    cdef bint try_acquire(self) noexcept:
         return self.count == 0
 
-    cdef str called(self):
+    cdef str wait_name(self):
         return "Queue.join"
 
     cdef int add(self, Py_ssize_t more) except -1:
@@ -52,4 +52,4 @@ cdef class Tally(Waitlist):
         return self.block(None, timeout) is not TIMED_OUT
 
     def __repr__(self):
-        return f"<Tally count={self.count} waiting={self.waiting}>"
+        return f"<WaitGroup count={self.count} waiting={self.waiting}>"

@@ -1,4 +1,4 @@
-"""Beside: the threads in which run_sync's functions run, beside the loops. Owns them, and knows which jobs run."""
+"""SyncThreads: the threads in which run_sync's functions run, beside the loops. Owns them, and knows which jobs run."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from uringloop.scheduler.job import Job
-from uringloop.sync.tally import Tally
+from uringloop.sync.wait_group import WaitGroup
 
 _here = threading.local()
 
 
-class Beside:
+class SyncThreads:
     def __init__(self, name: str) -> None:
         self._name = name
         self._guard = threading.Lock()  # of making the threads: never held while somebody waits
         self._threads: ThreadPoolExecutor | None = None
         self._closed = False
         self._running: set[Job[Any]] = set()
-        self._busy = Tally()
+        self._busy = WaitGroup()
 
     @property
-    def here(self) -> bool:
+    def is_current_thread(self) -> bool:
         """Is this one of its threads?"""
-        return getattr(_here, "beside", None) is self
+        return getattr(_here, "sync_threads", None) is self
 
     def run(self, job: Job[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """RuntimeError once it is closed."""
@@ -42,7 +42,7 @@ class Beside:
     def _run(
         self, job: Job[Any], cvars: contextvars.Context, function: Callable[..., Any], args: tuple[Any, ...]
     ) -> None:
-        _here.beside = self
+        _here.sync_threads = self
         if not job._begin_without_a_task():
             return
         self._busy.begin()

@@ -1,7 +1,7 @@
 from uringloop._core.wait.wait import Wait
 from uringloop._core.wait.waitlist import Waitlist
 
-class Tally(Waitlist):
+class WaitGroup(Waitlist):
     @property
     def count(self) -> int: ...
     def begin(self, count: int = 1) -> None: ...

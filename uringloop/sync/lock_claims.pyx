@@ -1,4 +1,4 @@
-# Claims: who holds a lock that conditions share, and who let go of it to wait for one of them. asyncio's lock has no
+# LockClaims: who holds a lock that conditions share, and who let go of it to wait for one of them. asyncio's lock has no
 # owner: whoever calls release() frees it. That is not enough here. A task that waits in a Condition may be destroyed with
 # its loop, and then the code around `wait` releases a lock that a task of another loop, or a thread, holds by now. So a
 # lock with conditions remembers which coroutine acquired it, and what such a task releases is a claim that it no longer has.
@@ -154,10 +154,10 @@ cdef class Claim:
 
     cdef bint end(self) except -1:
         """Its task holds the lock again. False: the code around `wait` has let go already, so the lock is to be freed."""
-        cdef Claims claims = self.claims
+        cdef LockClaims claims = self.claims
         if claims is None or claims.waiting.pop(self.key(), None) is None:
             return False
-        claims.held_by(self.frame)
+        claims.set_holder(self.frame)
         return True
 
     cdef object key(self):
@@ -168,7 +168,7 @@ cdef class Claim:
         return self.end()
 
     def was_notified(self):
-        cdef Claims claims = self.claims
+        cdef LockClaims claims = self.claims
         if claims is not None:
             ur_guard_lock(&claims.guard)
             self.notified = True
@@ -176,7 +176,7 @@ cdef class Claim:
 
     def pass_on(self):
         """It was notified and will not act on it: another may. Once, whoever finds out."""
-        cdef Claims claims = self.claims
+        cdef LockClaims claims = self.claims
         cdef bint notified
         if claims is None:
             return
@@ -199,7 +199,7 @@ cdef class Claim:
         return f"<Claim {'given up' if self.given_up else 'waiting'} for {self.line!r}>"
 
 
-cdef class Claims:
+cdef class LockClaims:
     """Of one lock, for all its conditions."""
 
     def __cinit__(self):
@@ -207,7 +207,7 @@ cdef class Claims:
         self.waiting = {}
         self.sweep_at = 64
 
-    cdef object held_by(self, object holder):
+    cdef object set_holder(self, object holder):
         """From now on; gives who held it before."""
         ur_guard_lock(&self.guard)
         holder, self.holder = self.holder, holder
@@ -246,7 +246,7 @@ cdef class Claims:
         cdef Loop loop = running_loop()
         cdef dict noted
         if loop is not None:
-            noted = loop.held
+            noted = loop.held_locks
             noted[self] = lock
             ur_guard_lock(&self.guard)
             noted, self.noted = self.noted, noted
@@ -281,7 +281,7 @@ cdef class Claims:
         ur_guard_lock(&self.guard)
         holder, noted = self.holder, self.noted
         ur_guard_unlock(&self.guard)
-        if noted is not loop.held:
+        if noted is not loop.held_locks:
             return
         claim.claims, claim.loop, claim.given_up = self, _weak(loop), True
         # The claim comes first: until it is there, the lock is the holder's to release, in whatever thread it is destroyed.
@@ -297,12 +297,12 @@ cdef class Claims:
         if frame is NULL:
             # In a plain thread it may be a generator, which asks for the lock itself: no need to look through all the stack.
             frame = ur_own_frame(4 if running_loop() is None and _running_loop() is None else -1)
-        self.held_by(_taken(frame))
+        self.set_holder(_taken(frame))
         return 0
 
     cdef int hold_unseen(self) except -1:
         """A task acquired it for a coroutine that is not to be seen from here."""
-        self.held_by(_weak(_running_loop()))
+        self.set_holder(_weak(_running_loop()))
         return 0
 
     cdef bint let_go(self) except -1:
@@ -376,4 +376,4 @@ cdef class Claims:
         return 0
 
     def __repr__(self):
-        return f"<Claims waiting={len(self.waiting)}>"
+        return f"<LockClaims waiting={len(self.waiting)}>"
