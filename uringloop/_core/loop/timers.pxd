@@ -31,6 +31,7 @@ cdef class Timers(TimerKeeper):
     cdef Deadline *heap        # the rest; four children each: half the levels, and siblings share cache lines
     cdef Py_ssize_t heap_count
     cdef Py_ssize_t heap_size
+    cdef bint finalized        # __del__ was called
 
     cdef int add(self, int64_t when_ns, TimerHandle handle) except -1
     cdef int64_t next_deadline(self) noexcept

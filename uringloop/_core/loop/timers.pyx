@@ -15,7 +15,7 @@ from libc.string cimport memmove
 from uringloop._core.engine.ready cimport ReadyQueue, ready_push_owned
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport TimerHandle, TimerKeeper
-from uringloop._core.objects.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_owned
+from uringloop._core.objects.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_contents, ur_visit_owned
 
 cdef double ROUNDING = 2.0 ** -51  # four times what a product may be off by
 
@@ -77,6 +77,12 @@ cdef inline bint _is_last(Line *line, PyObject *handle) noexcept nogil:
 
 
 cdef class Timers(TimerKeeper):
+    def __del__(self):
+        # The collector calls this before it empties the first object. A handle that a program kept then has nothing that the
+        # collector empties, and the program finds no such object through it.
+        self.finalized = True
+        self.clear()
+
     def __dealloc__(self):
         cdef int i
         self.clear()
@@ -281,17 +287,25 @@ cdef Py_ssize_t _keep_alive(Deadline *entries, Py_ssize_t count, PyObject **dead
 cdef traverseproc _traverse_fields = ur_get_traverse(Timers)
 
 
+cdef inline int _visit(Timers self, PyObject *handle, visitproc visit, void *arg) noexcept:
+    """A coroutine that sleeps keeps the handle as well, but only these timers run it, and `__del__` empties it in time. So the
+    references that the handle holds count as these timers' own, until then."""
+    if self.finalized:
+        return ur_visit_owned(handle, visit, arg)
+    return ur_visit_contents(handle, visit, arg)
+
+
 cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
     cdef Timers timers = <Timers> self
     cdef Py_ssize_t i
     cdef int line, result
     for line in range(LINES):
         for i in range(timers.lines[line].first, timers.lines[line].end):
-            result = ur_visit_owned(timers.lines[line].entries[i].handle, visit, arg)
+            result = _visit(timers, timers.lines[line].entries[i].handle, visit, arg)
             if result:
                 return result
     for i in range(timers.heap_count):
-        result = ur_visit_owned(timers.heap[i].handle, visit, arg)
+        result = _visit(timers, timers.heap[i].handle, visit, arg)
         if result:
             return result
     return _traverse_fields(self, visit, arg)

@@ -84,6 +84,10 @@ static inline int ur_visit_owned(PyObject *object, visitproc visit, void *arg) {
         return Py_TYPE(object)->tp_traverse(object, visit, arg);
     return 0;
 }
+/* The same, however many references the handle has: for an owner whose finalizer empties it. */
+static inline int ur_visit_contents(PyObject *handle, visitproc visit, void *arg) {
+    return Py_TYPE(handle)->tp_traverse(handle, visit, arg);
+}
 
 /* Compiled classes that own raw arrays or lists of objects extend the tp_traverse Cython wrote. */
 static inline traverseproc ur_get_traverse(PyObject *type) { return ((PyTypeObject *)type)->tp_traverse; }
