@@ -192,8 +192,11 @@ async def main():
 @BOTH_SEND_WHAT_WAITS
 @pytest.mark.contract
 @TASKS_IN_A_CHILD
-def test_what_was_written_before_the_fork_is_sent_once(run: Callable[[str], None]) -> None:
-    run("""
+@pytest.mark.parametrize("before", ["", "and before that", "much, and before that"])
+def test_what_was_written_before_the_fork_is_sent_once(run: Callable[..., None], before: str) -> None:
+    # The send of the turn before may have ended, and the loop not have heard of it: the next one waits behind it.
+    run(
+        """
 async def child():
     for _ in range(10):
         await sleep(0.001)
@@ -201,6 +204,10 @@ async def child():
 async def main():
     ours, theirs = made_pair()
     transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+    before = sys.argv[1].encode() * (10000 if sys.argv[1].startswith("much") else 1)
+    if before:
+        transport.write(before)
+        await asyncio.sleep(0)
     transport.write(b"once")
     await fork(child)
     transport.write(b", and then")
@@ -210,9 +217,12 @@ async def main():
     got = b""
     while data := theirs.recv(100):
         got += data
-    assert got == b"once, and then", got
+        await asyncio.sleep(0)
+    assert got == before + b"once, and then", (len(got), got[-100:])
     theirs.close()
-""")
+""",
+        before,
+    )
 
 
 @BOTH_SEND_WHAT_WAITS

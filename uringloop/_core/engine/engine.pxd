@@ -40,7 +40,7 @@ cdef class Engine:
     cdef int attach(self) except -1
     cdef int attach_to_drain(self) except -1
     cdef void leave(self) noexcept
-    cdef int write_out(self) except -1
+    cdef bint write_out(self) except -1
     cdef void before_fork(self) noexcept
     cdef void after_fork_in_child(self) noexcept
     cdef int replace_eventfd(self) except -1

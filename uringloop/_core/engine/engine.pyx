@@ -102,22 +102,23 @@ cdef class Engine:
     cdef void leave(self) noexcept:
         """The calling thread, to which it belongs, does not run the loop any more, and another one may next."""
 
-    cdef int write_out(self) except -1:
+    cdef bint write_out(self) except -1:
         """The calling thread forks. If the engine is that thread's, what a transport would send later in this turn is handed
-        to the engine now: a child that goes on with the loop would send it a second time."""
+        to the engine now: a child that goes on with the loop would send it a second time. True: there was something."""
         cdef PyObject *node
-        cdef bint wrote = self.thread == this_thread() and not self.forked and self.turn_end_queue is not None
-        cdef list waiting
-        while wrote:  # what TLS within TLS has written is encrypted once more, by the connection below
-            wrote = False
-            waiting = [] if self.gathering is None else [self.gathering]
-            node = self.turn_end_queue.head
+        cdef ReadyQueue queue
+        cdef bint wrote = False
+        cdef list waiting = [] if self.gathering is None else [self.gathering]
+        if self.thread != this_thread() or self.forked or self.turn_end_queue is None:
+            return False
+        for queue in (self.ready, self.turn_end_queue):
+            node = queue.head
             while node is not NULL:
                 waiting.append(<object> node)
                 node = (<Runnable> node).next
-            for each in waiting:
-                wrote |= (<Runnable> each).forking()
-        return 0
+        for each in waiting:
+            wrote |= (<Runnable> each).forking()
+        return wrote
 
     cdef void before_fork(self) noexcept:
         """The calling thread forks. If the engine is that thread's, what was queued takes effect now, and what ended is
@@ -260,10 +261,13 @@ forks = 0
 
 def _before_fork():
     for engine in list(_living):
-        try:
-            (<Engine> engine).write_out()
-        finally:
-            (<Engine> engine).before_fork()
+        wrote = True
+        while wrote:  # a send that ends lets the next one go, and TLS within TLS encrypts what the inner one has written
+            wrote = False
+            try:
+                wrote = (<Engine> engine).write_out()
+            finally:
+                (<Engine> engine).before_fork()
 
 
 def _after_fork_in_child():

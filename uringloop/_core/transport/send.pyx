@@ -227,6 +227,12 @@ cdef class SendOp(Op):
         if self.transport is not None and not self.transport.conn_lost and not self.engine.forked:
             self.try_now()
 
+    cdef bint forking(self) noexcept:
+        """A send has ended, and the loop has not run this operation since: what waits behind that send leaves now."""
+        cdef Py_ssize_t size = self.size
+        self.run_ended()
+        return self.size < size
+
     cdef void dropped(self) noexcept:
         """The loop is closing. What the socket takes without waiting leaves now, as asyncio's loop has sent it by now;
         and `run` will not close the descriptor of a connection that is over."""
