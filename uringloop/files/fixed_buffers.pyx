@@ -1,7 +1,6 @@
 # FixedBuffers: buffers that the kernel has pinned, lent to tasks one by one. Owns which are lent and who waits for one.
 # A buffer comes back by itself, once no view of it and no operation of the kernel is left; the memory is FixedMemory's.
 cimport cython
-from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 
 import errno
@@ -13,7 +12,7 @@ from uringloop._core.kernel.libc cimport ENOBUFS, ENOMEM
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_only_core_makes
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport Waitlist, deliver
+from uringloop._core.wait.waitlist cimport Waitlist, take
 from uringloop.errors import NotInitialised
 from uringloop.files.loops import running_loop
 
@@ -93,16 +92,9 @@ cdef class FixedBuffers(Waitlist):
     cdef str wait_name(self):
         return "FixedBuffers.lend"
 
-    cdef int give_back(self) except -1:
-        cdef PyObject *next
-        while True:
-            ur_guard_lock(&self.guard)
-            next = self.pop()
-            if next is NULL:
-                self.free += 1
-            ur_guard_unlock(&self.guard)
-            if next is NULL or deliver(next):
-                return 0
+    cdef bint put_back(self) noexcept:
+        self.free += 1
+        return True
 
     cdef void came_back(self, int number) noexcept:
         """From any thread: nobody refers to that buffer any more."""
@@ -110,7 +102,7 @@ cdef class FixedBuffers(Waitlist):
         self.numbers[self.back] = number
         self.back += 1
         ur_guard_unlock(&self.guard)
-        self.give_back()
+        self.hand_on()
 
     def lend(self):
         """Await it for a writable memoryview of a buffer; in turn, where all are lent. What is in it is what its last
@@ -119,15 +111,9 @@ cdef class FixedBuffers(Waitlist):
 
     def lend_nowait(self):
         """The same at once, or BlockingIOError."""
-        cdef bint taken
-        cdef bint open
-        ur_guard_lock(&self.guard)
-        taken = self.try_acquire()
-        open = self.memory is not None
-        ur_guard_unlock(&self.guard)
-        if taken:
+        if take(self):
             return self.collect(None)
-        if not open:
+        if self.memory is None:
             raise self.refusal
         raise BlockingIOError(errno.EAGAIN, "every buffer is lent")
 

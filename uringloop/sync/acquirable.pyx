@@ -2,10 +2,10 @@
 # the object that `async with` awaits.
 from cpython.object cimport PyObject
 
-from uringloop._core.objects.guard cimport ur_add_fast_method, ur_guard_lock, ur_guard_unlock
+from uringloop._core.objects.guard cimport ur_add_fast_method
 from uringloop._core.wait.finished cimport READY_NONE
 from uringloop._core.wait.wait cimport make_entry, make_wait
-from uringloop._core.wait.waitlist cimport Waitlist, not_in_a_loop
+from uringloop._core.wait.waitlist cimport Waitlist, not_in_a_loop, take
 
 
 cdef class Acquirable(Waitlist):
@@ -24,10 +24,7 @@ cdef class Acquirable(Waitlist):
 
     def acquire_nowait(self):
         """Acquire if nobody need be waited for; whether it did. From anywhere."""
-        cdef bint taken
-        ur_guard_lock(&self.guard)
-        taken = self.try_acquire()
-        ur_guard_unlock(&self.guard)
+        cdef bint taken = take(self)
         if taken:
             self.collect(True)
         return taken
@@ -42,8 +39,9 @@ cdef class Acquirable(Waitlist):
         self.let_go()
 
     cdef int let_go(self) except -1:
-        """What release() does. (`give_back` is also for what a waiter was granted and can not use.)"""
-        return self.give_back()
+        """What release() does. (`hand_on` is also for what a waiter was granted and can not use.)"""
+        self.hand_on()
+        return 0
 
     def __aenter__(self):
         return self.entry

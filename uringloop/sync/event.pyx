@@ -5,7 +5,7 @@ from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_lo
 from uringloop._core.wait.finished cimport ready_awaitable
 from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver, deliver_all, not_in_a_loop
+from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
 
 
 cdef class Event(Waitlist):
@@ -73,23 +73,16 @@ cdef class AutoResetEvent(Waitlist):
         self.flag = False
         return True
 
-    cdef int give_back(self) except -1:
-        cdef PyObject *next
-        while True:
-            ur_guard_lock(&self.guard)
-            next = self.pop()
-            if next is NULL:
-                self.flag = True
-            ur_guard_unlock(&self.guard)
-            if next is NULL or deliver(next):
-                return 0
+    cdef bint put_back(self) noexcept:
+        self.flag = True
+        return True
 
     cdef str wait_name(self):
         return "AutoResetEvent.wait"
 
     def set(self):
         """From anywhere. Who waits longest wakes; if nobody waits, the next to come need not."""
-        self.give_back()
+        self.hand_on()
 
     def clear(self):
         ur_guard_lock(&self.guard)

@@ -1,11 +1,8 @@
 # Lock: a mutex for tasks of any loops and for plain threads. Owns whether somebody holds it, not who: any
 # task or thread may release it, as asyncio's. Strictly first come, first served; never free while one waits.
 # Where conditions share it, claims.pyx knows who holds it, for tasks that are destroyed while they wait in one.
-from cpython.object cimport PyObject
-
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport deliver
 from uringloop.sync.acquirable cimport Acquirable
 from uringloop.sync.lock_claims cimport Claim, LockClaims
 
@@ -19,19 +16,10 @@ cdef class Lock(Acquirable):
         self.held = True
         return True
 
-    cdef int give_back(self) except -1:
-        cdef PyObject *next
-        while True:
-            ur_guard_lock(&self.guard)
-            if not self.held:
-                ur_guard_unlock(&self.guard)
-                raise RuntimeError("Lock is not acquired.")
-            next = self.pop()
-            if next is NULL:
-                self.held = False
-            ur_guard_unlock(&self.guard)
-            if next is NULL or deliver(next):
-                return 0
+    cdef bint put_back(self) noexcept:
+        cdef bint held = self.held
+        self.held = False
+        return held
 
     cdef str wait_name(self):
         return "Lock.acquire"
@@ -52,11 +40,11 @@ cdef class Lock(Acquirable):
                 claims.hold()
         except BaseException:
             claims.release_hold()
-            self.give_back()
+            self.hand_on()
             raise
         if not wanted:
             claims.release_hold()
-            self.give_back()
+            self.hand_on()
         return value
 
     cdef int held_by_a_task(self) except -1:
@@ -71,7 +59,7 @@ cdef class Lock(Acquirable):
 
     cdef int let_go(self) except -1:
         if self.claims is None or self.claims.let_go():
-            self.give_back()
+            _hand_on(self)
         return 0
 
     # For Condition
@@ -88,7 +76,7 @@ cdef class Lock(Acquirable):
     def release_to_wait(self):
         """Of one that has made a claim."""
         if self.direct:
-            self.give_back()
+            _hand_on(self)
         else:
             self.release()
 
@@ -105,3 +93,9 @@ cdef class Lock(Acquirable):
 
     def __repr__(self):
         return f"<{type(self).__name__} {'locked' if self.held else 'unlocked'} waiting={self.waiting}>"
+
+
+cdef int _hand_on(Lock lock) except -1:
+    if not lock.hand_on():
+        raise RuntimeError("Lock is not acquired.")
+    return 0

@@ -185,7 +185,7 @@ cdef class Claim:
         self.notified = False
         ur_guard_unlock(&claims.guard)
         if notified:
-            self.line.give_back()
+            self.line.hand_on()
 
     def give_up(self):
         """The task will not hold the lock again, and the code around `wait` is going to release it all the same."""

@@ -1,18 +1,22 @@
 # ParkingLot: a waitlist for primitives written in Python (Condition). One can only be woken from it, so it owns
 # nothing but the line. A wake that its waiter can not use goes on to the next.
-from cpython.object cimport PyObject
-
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.patience cimport timeout_seconds
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, not_in_a_loop, task_waiter, thread_waiter
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waiter, Waitlist, not_in_a_loop, task_waiter, thread_waiter
 
 
 cdef class ParkingLot(Waitlist):
     """Stand in the line, do what must be done with a place in it, then wait."""
 
-    cdef int give_back(self) except -1:
-        self.unpark(1)
-        return 0
+    cdef bint try_acquire(self) noexcept:
+        cdef bint waking = self.waking
+        self.waking = False
+        return waking
+
+    cdef bint put_back(self) noexcept:
+        """A wake, which is not kept for who comes later."""
+        self.waking = self.waiting != 0
+        return self.waking
 
     def park(self):
         """A place for the current task, to be awaited."""
@@ -37,15 +41,9 @@ cdef class ParkingLot(Waitlist):
 
     def unpark(self, Py_ssize_t count):
         """At most so many, first come first; how many were woken."""
-        cdef PyObject *next
         cdef Py_ssize_t woken = 0
-        while woken < count:
-            ur_guard_lock(&self.guard)
-            next = self.pop()
-            ur_guard_unlock(&self.guard)
-            if next is NULL:
-                break
-            woken += deliver(next)
+        while woken < count and self.hand_on():
+            woken += 1
         return woken
 
     def statistics(self):

@@ -27,8 +27,6 @@ cdef class Permits(Waitlist):
     cdef Store store           # never changes
     cdef Py_ssize_t free       # under the guard: 0 while somebody waits
 
-    cdef int add(self) except -1
-
 
 cdef class Items(Permits):
     cdef Room room             # never changes; None: there is no limit

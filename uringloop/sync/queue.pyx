@@ -1,8 +1,6 @@
 # Queue, LifoQueue and PriorityQueue. A queue owns its items and two lines: of who waits for an item, and of who
 # waits for room. Both deal in permits: who is granted one takes its item, or puts it, when it runs. So
 # one that is cancelled after the grant has lost nothing: the permit goes on, and the item is where it was.
-from cpython.object cimport PyObject
-
 import _thread
 import asyncio
 import math
@@ -10,9 +8,9 @@ import sys
 import types
 from collections import deque
 
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
+from uringloop._core.objects.guard cimport ur_load_int, ur_store_int
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, deliver, not_in_a_loop
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop, take
 from uringloop.sync.wait_group cimport WaitGroup
 
 from uringloop.errors import NotInitialised, QueueShutDown
@@ -130,19 +128,9 @@ cdef class Permits(Waitlist):
         self.free -= 1
         return True
 
-    cdef int add(self) except -1:
-        cdef PyObject *next
-        while True:
-            ur_guard_lock(&self.guard)
-            next = self.pop()
-            if next is NULL:
-                self.free += 1
-            ur_guard_unlock(&self.guard)
-            if next is NULL or deliver(next):
-                return 0
-
-    cdef int give_back(self) except -1:
-        return self.add()
+    cdef bint put_back(self) noexcept:
+        self.free += 1
+        return True
 
 
 cdef class Items(Permits):
@@ -155,24 +143,19 @@ cdef class Items(Permits):
         try:
             item = self.store.get()
         except BaseException:  # of comparing items: all are where they were
-            self.add()
+            self.hand_on()
             raise
         if self.room is not None:
-            self.room.add()
+            self.room.hand_on()
         return item
 
     cdef int discard(self) except -1:
-        cdef bint taken
-        while True:
-            ur_guard_lock(&self.guard)
-            taken = self.try_acquire()
-            ur_guard_unlock(&self.guard)
-            if not taken:
-                return 0
+        while take(self):
             self.store.clear()
             if self.room is not None:
-                self.room.add()
+                self.room.hand_on()
             self.unfinished.drop()
+        return 0
 
     def __repr__(self):
         return f"<Items free={self.free} waiting={self.waiting}>"
@@ -196,9 +179,9 @@ cdef class Room(Permits):
         except BaseException:  # of comparing items: it was not put
             self.items.unfinished.drop()
             if not self.unlimited:
-                self.add()
+                self.hand_on()
             raise
-        self.items.add()
+        self.items.hand_on()
         if ur_load_int(&self.items.discarding):
             self.items.discard()  # the shutdown came in between, and did not see it
 
@@ -256,11 +239,7 @@ cdef class Queue:
         return self.nowait(self.items, None, asyncio.QueueEmpty)
 
     cdef object nowait(self, Permits line, object value, object error):
-        cdef bint taken
-        ur_guard_lock(&line.guard)
-        taken = line.try_acquire()
-        ur_guard_unlock(&line.guard)
-        if not taken:
+        if not take(line):
             raise error if line.refusal is None else line.refusal
         return line.collect(value)
 

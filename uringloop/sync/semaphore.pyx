@@ -2,10 +2,6 @@
 # served, and a permit that is released while somebody waits is never free.
 import math
 
-from cpython.object cimport PyObject
-
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.waitlist cimport deliver
 from uringloop.sync.acquirable cimport Acquirable
 
 from uringloop.errors import NotInitialised
@@ -45,23 +41,19 @@ cdef class Semaphore(Acquirable):
         self.value -= 1
         return True
 
+    cdef bint put_back(self) noexcept:
+        if self.value >= self.bound and self.waiting == 0:  # one that waits has it at once: then there are not too many
+            return False
+        self.value += 1
+        return True
+
     cdef str wait_name(self):
         return "Semaphore.acquire"
 
-    cdef int give_back(self) except -1:
-        cdef PyObject *next
-        cdef bint above
-        while True:
-            ur_guard_lock(&self.guard)
-            next = self.pop()
-            above = next is NULL and self.value >= self.bound
-            if next is NULL and not above:
-                self.value += 1
-            ur_guard_unlock(&self.guard)
-            if above:
-                raise ValueError(f"{type(self).__name__} released too many times")
-            if next is NULL or deliver(next):
-                return 0
+    cdef int let_go(self) except -1:
+        if not self.hand_on():
+            raise ValueError(f"{type(self).__name__} released too many times")
+        return 0
 
     @property
     def _value(self):

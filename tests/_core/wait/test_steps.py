@@ -128,10 +128,11 @@ def test_inbox_that_closes_refuses_or_has_it() -> None:
 
 
 class Users:
-    """Threads that take the line's permit in turn, hold it over a step, and give it back in two."""
+    """Threads that take the lock in turn, hold it over a step, and release it in two."""
 
     def __init__(self) -> None:
-        self.line = steps.LineSteps()
+        self.lock = uringloop.Lock()
+        self.line = steps.LineSteps(self.lock)
         self.inside: list[str] = []
         self.arrived: list[str] = []
         self.served: list[str] = []
@@ -170,8 +171,8 @@ def test_line_of_threads_in_any_order(impatient: str) -> None:
         users = Users()
 
         def check() -> None:
-            assert not users.line.held
-            assert users.line.waiting == 0
+            assert not users.lock.locked()
+            assert users.lock.waiting == 0
             assert users.served == [name for name in users.arrived if name in users.served], (
                 "first come, first served"
             )
@@ -199,7 +200,7 @@ def test_line_of_a_task_and_a_thread_in_any_order(event: str) -> None:
 
         async def once() -> None:
             try:
-                await users.line.wait()
+                await users.lock.acquire()
             except BaseException:
                 users.served.append("cancelled")
                 raise
@@ -232,8 +233,8 @@ def test_line_of_a_task_and_a_thread_in_any_order(event: str) -> None:
             task._log_destroy_pending = False
             task.get_coro().close()
             assert users.served.count("thread") == 1
-            assert not users.line.held
-            assert users.line.waiting == 0
+            assert not users.lock.locked()
+            assert users.lock.waiting == 0
             loop.close()
 
         return [turns(), users.give_back(), patient(users, turn), happens()], check

@@ -14,5 +14,5 @@ cdef class InboxSteps:
     cdef Inbox inbox
 
 
-cdef class LineSteps(Waitlist):
-    cdef readonly bint held   # the guard
+cdef class LineSteps:
+    cdef Waitlist line        # never changes

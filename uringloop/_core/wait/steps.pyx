@@ -1,4 +1,4 @@
-# Steps: an inbox, and a line before one permit, taken one guarded step at a time, so that a test can play what several
+# Steps: an inbox, and the line of a primitive, taken one guarded step at a time, so that a test can play what several
 # threads do in every order. Debug builds only. Owns nothing that a program uses; the steps are those of the real code.
 import os
 import select
@@ -10,8 +10,9 @@ from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.loop.inbox cimport Inbox
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag
-from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waiter, Waitlist, deliver, thread_waiter
+from uringloop._core.wait.waitlist cimport (
+    TIMED_OUT, WAITER_GRANTED, Waiter, WaiterState, Waitlist, deliver, grant_next, thread_waiter,
+)
 
 
 cdef class Numbered(Runnable):
@@ -77,51 +78,32 @@ cdef Numbered _numbered(number):
     return made
 
 
-cdef class LineSteps(Waitlist):
-    """A lock, each of whose operations is split where its guard is let go."""
+cdef class LineSteps:
+    """A primitive's own line, each of whose operations is split where its guard is let go."""
 
-    cdef bint try_acquire(self) noexcept:
-        if self.held:
-            return False
-        self.held = True
-        return True
-
-    cdef int give_back(self) except -1:
-        while True:
-            waiter = self.pick()
-            if waiter is None or self.deliver(waiter):
-                return 0
+    def __cinit__(self, Waitlist line not None):
+        self.line = line
 
     def enter(self):
         """A plain thread: True, it has it; or its waiter."""
-        cdef Waiter waiter = thread_waiter(self, True)
-        cdef bint taken
-        ur_guard_lock(&self.guard)
-        taken = self.try_acquire()
-        if not taken:
-            self.append(waiter)
-        ur_guard_unlock(&self.guard)
-        return True if taken else waiter
+        cdef Waiter waiter = thread_waiter(self.line, True)
+        cdef WaiterState state
+        ur_guard_lock(&self.line.guard)
+        state = self.line.enter(waiter)
+        ur_guard_unlock(&self.line.guard)
+        return True if state == WAITER_GRANTED else waiter
 
     def woken(self, Waiter waiter):
         return not waiter.thread_lock.locked()
 
     def leave(self, Waiter waiter):
         """The thread goes on, woken or because its time is over: does it have it?"""
-        return self.sleep(waiter, 0) is not TIMED_OUT
-
-    def wait(self):
-        """For a task."""
-        return make_wait(self, True)
+        return self.line.sleep(waiter, 0) is not TIMED_OUT
 
     def pick(self):
         """The first half of a release: who has it next; None: nobody."""
-        cdef PyObject *chosen
-        ur_guard_lock(&self.guard)
-        chosen = self.pop()
-        if chosen is NULL:
-            self.held = False
-        ur_guard_unlock(&self.guard)
+        cdef bint more
+        cdef PyObject *chosen = grant_next(self.line, &more)
         if chosen is NULL:
             return None
         waiter = <Waiter> chosen

@@ -59,18 +59,21 @@ cdef class Waitlist:
     cdef object refusal               # None, or the class of the exception for who would have to wait
     cdef object __weakref__
 
-    # What a primitive defines:
+    # What a primitive defines: what can be taken, that it can be taken again, and what it is.
     cdef bint try_acquire(self) noexcept
+    cdef bint put_back(self) noexcept
     cdef object collect(self, object value)
     cdef str wait_name(self)
-    cdef int give_back(self) except -1
     cdef bint cancel_instead(self, object message) except -1
     cdef int grantee_lost(self, object value) except -1
     cdef int held_by_a_task(self) except -1
 
+    cdef WaiterState enter(self, Waiter waiter) noexcept
+    cdef bint withdraw(self, Waiter waiter) noexcept
     cdef object start(self, object value)
     cdef object block(self, object value, object timeout)
     cdef object sleep(self, Waiter waiter, double seconds)
+    cdef bint hand_on(self) except -1
     cdef int close_line(self, object refusal) except -1
     cdef bint append(self, Waiter waiter) noexcept
     cdef void unlink(self, Waiter waiter) noexcept
@@ -82,6 +85,8 @@ cdef class Waitlist:
 cdef object TIMED_OUT
 cdef Waiter task_waiter(Waitlist line, object value)
 cdef Waiter thread_waiter(Waitlist line, object value)
+cdef bint take(Waitlist line) noexcept
+cdef PyObject *grant_next(Waitlist line, bint *more) noexcept
 cdef bint deliver(PyObject *owned) except -1
 cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1
 cdef int not_in_a_loop(str what, str instead) except -1

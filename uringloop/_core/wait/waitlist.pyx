@@ -1,9 +1,9 @@
 # Waiter and Waitlist: who waits, in which order, and how each is woken on its own loop. The only place that
-# wakes a task of another loop. Owns the line and its waiters; what they wait for belongs to the primitive,
-# which is a Waitlist and defines `try_acquire`, `collect` and `give_back`.
+# wakes a task of another loop. Owns the line, its waiters, and how a grant passes from one to the next; what they wait
+# for belongs to the primitive, which is a Waitlist and defines `try_acquire`, `put_back` and `collect`.
 #
 # What is granted is granted under the guard, before the waiter is woken: it is never free in between, so
-# nobody overtakes, and what was granted to somebody who can not use it any more is given back at once.
+# nobody overtakes, and what was granted to a waiter that can not use it any more is handed on at once.
 # The guard is never held while a callback, a destructor or any other Python code may run. Waking is
 # handing a Runnable over: nothing is resumed from inside a release, however long the chain of releases is.
 from cpython.contextvars cimport PyContext_CopyCurrent
@@ -53,28 +53,24 @@ cdef class Waiter(Runnable):
     """One task's, or thread's, place in a line; what the task awaits, so it looks like a future to it."""
 
     cdef bint abandon(self) noexcept:
-        """It will not resume. True: something had been granted to it, which must be given back."""
+        """It will not resume. True: something had been granted to it, which must be handed on."""
         cdef Waitlist line = self.line
         cdef bint granted, waiting
         if line is None:
             return False  # the collector has emptied it, which came here before
         ur_guard_lock(&line.guard)
         granted = self.state == WAITER_GRANTED
-        waiting = self.state == WAITER_WAITING
         if granted:
             self.state = WAITER_PASSED
             line.passes += 1
-        elif waiting:
-            line.unlink(self)
-            self.state = WAITER_CANCELLED
-            line.cancels += 1
+        waiting = line.withdraw(self)
         ur_guard_unlock(&line.guard)
         if waiting:
             Py_DECREF(self)
         return granted
 
     cdef bint is_lost(self) except -1:
-        """Its loop is closed. True: something had been granted to it, which must be given back."""
+        """Its loop is closed. True: something had been granted to it, which must be handed on."""
         if not self.abandon():
             return False
         self.line.grantee_lost(self.value)
@@ -88,7 +84,7 @@ cdef class Waiter(Runnable):
         self.state = WAITER_OVER
         ur_guard_unlock(&line.guard)
         if granted:
-            line.give_back()
+            line.hand_on()
         return 0
 
     cdef bint wake_up(self) except -1:
@@ -136,7 +132,7 @@ cdef class Waiter(Runnable):
 
     cdef void dropped(self) noexcept:
         if self.is_lost():
-            self.line.give_back()
+            self.line.hand_on()
 
     # What a task does with the future it awaits
 
@@ -147,11 +143,7 @@ cdef class Waiter(Runnable):
         if line.cancel_instead(msg):
             return True
         ur_guard_lock(&line.guard)
-        waiting = self.state == WAITER_WAITING
-        if waiting:
-            line.unlink(self)
-            self.state = WAITER_CANCELLED
-            line.cancels += 1
+        waiting = line.withdraw(self)
         ur_guard_unlock(&line.guard)
         if waiting:
             self.message = msg
@@ -207,10 +199,7 @@ cdef object _step(Waiter waiter, bint *ended):
     cdef WaiterState state
     ur_guard_lock(&line.guard)
     if waiter.state == WAITER_PASSED:  # woken after all: the grant is another's, so queue again
-        if line.try_acquire():
-            waiter.state = WAITER_GRANTED
-        elif not line.append(waiter):
-            waiter.state = WAITER_FAILED
+        line.enter(waiter)
     state = waiter.state
     if state == WAITER_GRANTED:
         waiter.state = WAITER_DONE
@@ -271,6 +260,10 @@ cdef class Waitlist:
         """Under the guard: is what one waits for to be had, with nobody waiting before? Then take it."""
         return False
 
+    cdef bint put_back(self) noexcept:
+        """Under the guard: one more can be taken. False: no, for what is put back was never taken."""
+        return True
+
     cdef object collect(self, object value):
         """It is had; what the wait returns. `value` is what `start` was given, or the grant put there."""
         return value
@@ -279,15 +272,12 @@ cdef class Waitlist:
         """The method that waits here, as asyncio names it."""
         return f"{type(self).__name__}.wait"
 
-    cdef int give_back(self) except -1:
-        """Something was granted to one who can not use it: the next one's now, or free."""
-
     cdef bint cancel_instead(self, object message) except -1:
         """Who waits is cancelled. True: what it waits for is, by now; it waits on for the end of that."""
         return False
 
     cdef int grantee_lost(self, object value) except -1:
-        """Something was granted to one whose loop is closed; its own code may never run to say so. The caller gives it back."""
+        """Something was granted to one whose loop is closed; its own code may never run to say so. The caller hands it on."""
 
     cdef int held_by_a_task(self) except -1:
         """It is had, by one that a task drives itself: no coroutine awaits it, none is to be seen."""
@@ -295,59 +285,61 @@ cdef class Waitlist:
     cdef object start(self, object value):
         """An iterator to await: finished if what is waited for is to be had, else a waiter in the line."""
         cdef Waiter waiter
-        cdef bint taken, refused
-        ur_guard_lock(&self.guard)
-        taken = self.try_acquire()
-        ur_guard_unlock(&self.guard)
-        if not taken:
+        cdef WaiterState state
+        if not take(self):
             waiter = task_waiter(self, value)
             ur_guard_lock(&self.guard)
-            taken = self.try_acquire()  # it may have become free while the waiter was made
-            refused = not taken and not self.append(waiter)
+            state = self.enter(waiter)  # it may have become free while the waiter was made
             ur_guard_unlock(&self.guard)
-            if refused:
-                raise self.refusal
-            if not taken:
+            if state == WAITER_WAITING:
                 return waiter
+            if state == WAITER_FAILED:
+                raise self.refusal
         return ready_awaitable(self.collect(value))
 
     cdef object block(self, object value, object timeout):
         """The same for a plain thread, which sleeps; TIMED_OUT after `timeout` seconds, None: never."""
         cdef double seconds = timeout_seconds(timeout)
         cdef Waiter waiter = thread_waiter(self, value)
-        cdef bint taken, refused
+        cdef WaiterState state
         ur_guard_lock(&self.guard)
-        taken = self.try_acquire()
-        refused = not taken and not self.append(waiter)
+        state = self.enter(waiter)
         ur_guard_unlock(&self.guard)
-        if refused:
+        if state == WAITER_FAILED:
             raise self.refusal
-        return self.collect(value) if taken else self.sleep(waiter, seconds)
+        return self.collect(value) if state == WAITER_GRANTED else self.sleep(waiter, seconds)
 
     cdef object sleep(self, Waiter waiter, double seconds):
         """Of the plain thread whose waiter is in the line; the seconds are timeout_seconds'."""
         cdef WaiterState state
+        cdef bint waiting
         try:
             waiter.thread_lock.acquire(True, seconds)
         except BaseException:  # a signal handler's
             if waiter.abandon():
-                self.give_back()
+                self.hand_on()
             raise
         ur_guard_lock(&self.guard)
+        waiting = self.withdraw(waiter)
         state = waiter.state
-        if state == WAITER_WAITING:
-            self.unlink(waiter)
-            waiter.state = WAITER_CANCELLED
-            self.cancels += 1
-        elif state == WAITER_GRANTED:
+        if state == WAITER_GRANTED:
             waiter.state = WAITER_DONE
         ur_guard_unlock(&self.guard)
         if state == WAITER_GRANTED:
             return self.collect(waiter.value)
-        if state == WAITER_WAITING:
+        if waiting:
             Py_DECREF(waiter)
             return TIMED_OUT
         return waiter.result()
+
+    cdef bint hand_on(self) except -1:
+        """One more can be taken: the first in line has it by the time this returns. False: `put_back` refused."""
+        cdef PyObject *next
+        cdef bint more
+        while True:
+            next = grant_next(self, &more)
+            if next is NULL or deliver(next):
+                return more
 
     cdef int close_line(self, object refusal) except -1:
         """From now on, who would have to wait, and who does, gets an exception of this class."""
@@ -360,6 +352,23 @@ cdef class Waitlist:
         return 0
 
     # Under the guard
+
+    cdef WaiterState enter(self, Waiter waiter) noexcept:
+        """It is granted what it wants, or stands in the line; failed: the line is closed."""
+        if self.try_acquire():
+            waiter.state = WAITER_GRANTED
+        elif not self.append(waiter):
+            waiter.state = WAITER_FAILED
+        return waiter.state
+
+    cdef bint withdraw(self, Waiter waiter) noexcept:
+        """Out of the line, if it still is in it; the line's reference is the caller's then."""
+        if waiter.state != WAITER_WAITING:
+            return False
+        self.unlink(waiter)
+        waiter.state = WAITER_CANCELLED
+        self.cancels += 1
+        return True
 
     cdef bint append(self, Waiter waiter) noexcept:
         """At the end of the line. False: the line is closed."""
@@ -442,6 +451,26 @@ cdef Waiter thread_waiter(Waitlist line, object value):
     waiter.thread_lock = _new_thread_lock()
     waiter.thread_lock.acquire()
     return waiter
+
+
+cdef bint take(Waitlist line) noexcept:
+    """From anywhere, without a wait: whether it was to be had."""
+    cdef bint taken
+    ur_guard_lock(&line.guard)
+    taken = line.try_acquire()
+    ur_guard_unlock(&line.guard)
+    return taken
+
+
+cdef PyObject *grant_next(Waitlist line, bint *more) noexcept:
+    """The half of `hand_on` that the guard covers: who has it now, for `deliver`; NULL: nobody waits for it."""
+    cdef PyObject *next = NULL
+    ur_guard_lock(&line.guard)
+    more[0] = line.put_back()
+    if more[0] and line.head is not NULL and line.try_acquire():
+        next = line.pop()
+    ur_guard_unlock(&line.guard)
+    return next
 
 
 cdef bint deliver(PyObject *owned) except -1:
