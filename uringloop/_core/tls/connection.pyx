@@ -12,6 +12,7 @@ from asyncio.log import logger
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
+from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.engine.ready cimport ready_push
 from uringloop._core.loop.loop cimport Loop, sends_at_once
@@ -21,10 +22,6 @@ from uringloop._core.tls.records cimport Records
 from uringloop._core.transport.sink cimport Sink
 from uringloop._core.transport.stream cimport StreamTransport
 from uringloop._core.transport.transport cimport bytes_reaching, bytes_within, water_marks
-
-cdef extern from *:
-    int context_enter "PyContext_Enter"(PyObject *) except -1
-    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
 
 cdef enum:
     ENCRYPT_FROM = 65536  # so much is not left to the end of the turn

@@ -17,6 +17,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.string cimport memcpy
 
+from uringloop._core.cpython.bytes_resize cimport _PyBytes_Resize
+
 cdef extern from "Python.h":
     object PyObject_VectorcallMethod(object name, PyObject **args, size_t nargsf, PyObject *kwnames)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
@@ -27,7 +29,6 @@ cdef extern from *:
     """
     object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
     PyObject *PyBytes_FromStringAndSize_raw "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
-    int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
 
 cdef enum:
     RECORD = 18432  # no record is longer, with all that is around it

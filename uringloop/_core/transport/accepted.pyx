@@ -11,15 +11,14 @@
 import contextvars
 from asyncio import exceptions, format_helpers, tasks
 
+from cpython.object cimport PyObject
+
+from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.ready cimport Runnable, ready_push
 from uringloop._core.kernel.libc cimport c_close
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_load_flag, ur_only_core_makes
 from uringloop._core.transport.stream cimport StreamTransport, accept_stream_transport
-
-cdef extern from *:
-    int context_enter "PyContext_Enter"(object) except -1
-    int context_exit "PyContext_Exit"(object) except -1
 
 
 cdef int _call_soon(Loop loop, Runnable node) except -1:
@@ -221,11 +220,11 @@ def connected(listener, int fd):
         listener.begin_handshake(fd, cvars)
         return
     try:
-        context_enter(cvars)
+        context_enter(<PyObject *> cvars)
         try:
             protocol = listener._protocol_factory()
         finally:
-            context_exit(cvars)
+            context_exit(<PyObject *> cvars)
         accepted.begin(fd, protocol, cvars)
     except BaseException as error:  # begin()'s: the factory has closed its server, for one
         accepted.accepting.left(accepted)

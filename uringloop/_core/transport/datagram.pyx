@@ -11,6 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 
+from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.kernel.abi cimport IORING_OP_POLL_ADD, io_uring_sqe, ur_now_ns
 from uringloop._core.kernel.address cimport address_from_raw, address_is_known, raw_from_address
@@ -37,8 +38,6 @@ cdef extern from *:
     """
     static inline PyObject *ur_datagram_checked(PyObject *result) { return result; }
     """
-    int context_enter "PyContext_Enter"(PyObject *) except -1
-    int context_exit "PyContext_Exit"(PyObject *) noexcept
     object checked "ur_datagram_checked"(PyObject *)
 
 cdef enum:

@@ -10,6 +10,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy
 
+from uringloop._core.cpython.bytes_resize cimport _PyBytes_Resize
+from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.engine.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.kernel.libc cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
@@ -30,10 +32,7 @@ cdef extern from *:
     static inline PyObject *ur_steal(PyObject *owned) { return owned; }
     """
     object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
-    int context_enter "PyContext_Enter"(PyObject *) except -1
-    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
     PyObject *PyBytes_FromStringAndSize_raw "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
-    int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
 
 cdef object _BufferedProtocol = protocols.BufferedProtocol
 cdef enum:

@@ -12,6 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.object cimport PyObject, PyTypeObject
 from libc.string cimport memcpy, memset
 
+from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.ready cimport ready_push
 from uringloop._core.kernel.address cimport address_from_raw
 from uringloop._core.kernel.libc cimport EINVAL, c_close, sockaddr, sockaddr_storage, socklen_t
@@ -34,8 +35,6 @@ cdef extern from *:
     """
     static inline PyObject *ur_checked(PyObject *result) { return result; }
     """
-    int context_enter "PyContext_Enter"(PyObject *) except -1
-    int context_exit "PyContext_Exit"(PyObject *) noexcept  # leaves a raised exception as it is
     object checked "ur_checked"(PyObject *)  # a new reference, or what was raised
 
 cdef extern from *:

@@ -14,6 +14,7 @@ import _thread
 from asyncio import exceptions
 from asyncio.events import _get_running_loop as _running_loop
 
+from uringloop._core.cpython.context cimport context_enter_unchecked, context_exit
 from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_push, ready_push_owned
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.objects.clearing cimport call_before_clear
@@ -38,8 +39,6 @@ cdef extern from *:
     void PyObject_GC_Track(object) noexcept
     bint PyObject_GC_IsTracked(object) noexcept
     int already_raised "ur_already_raised"() except -1
-    int ur_context_enter "PyContext_Enter"(PyObject *) noexcept
-    int ur_context_exit "PyContext_Exit"(PyObject *) noexcept
 
 cdef object _CancelledError = exceptions.CancelledError
 cdef object _new_thread_lock = _thread.allocate_lock
@@ -109,10 +108,10 @@ cdef class Waiter(Runnable):
         if callback is None:
             return 0
         self.callback = None
-        if ur_context_enter(<PyObject *> self.cvars) < 0:
+        if context_enter_unchecked(<PyObject *> self.cvars) < 0:
             return self.report(loop)
         result = PyObject_CallOneArg(<PyObject *> callback, <PyObject *> self)
-        ur_context_exit(<PyObject *> self.cvars)
+        context_exit(<PyObject *> self.cvars)
         if result is NULL:
             return self.report(loop)
         Py_XDECREF(result)
