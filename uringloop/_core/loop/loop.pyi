@@ -3,6 +3,7 @@ from collections.abc import Callable
 from typing import Any, type_check_only
 
 from uringloop._core.engine.engine import Engine
+from uringloop._core.engine.ready import Runnable
 from uringloop._core.loop.handle import Handle
 from uringloop._core.loop.transport_table import TransportTable
 from uringloop._core.loop.watch import LoopMonitor
@@ -16,6 +17,8 @@ class _BaseEventLoop(BaseEventLoop):
     async def _ensure_resolved(
         self, address: Any, *, family: int = 0, type: int = ..., proto: int = 0, flags: int = 0, loop: Any
     ) -> list[Any]: ...
+
+class Idler(Runnable): ...
 
 # At run time a base beside BaseEventLoop, and EventLoop is both. To a type checker what the two have in common
 # (call_soon and its family, stop, time, ...) is as typeshed says of BaseEventLoop.

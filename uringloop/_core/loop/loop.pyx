@@ -68,6 +68,16 @@ cdef void leave_run(PyObject *before) noexcept:
     Py_XDECREF(ur_swap_thread_loop(before))
 
 
+cdef class Idler(Runnable):
+    """What a loop asks before it sleeps, whether there is work elsewhere: the scheduler's intake, which steals jobs that
+    wait behind a busy context."""
+
+    cdef bint schedule_stealing(self) except -1:
+        """Called on the loop's thread, which already counts as asleep: another thread that brings work from now on wakes
+        it. True: something is ready now."""
+        return False
+
+
 cdef class Loop:
     def __cinit__(self):
         # All parts are there from the start, for a subclass may forget __init__. Until `_set_up` the loop is closed, as is
