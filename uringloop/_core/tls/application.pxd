@@ -1,6 +1,6 @@
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.tls.records cimport Records
-from uringloop._core.transport.sink cimport Sink
+from uringloop._core.transport.transport cimport Sink
 
 
 cdef enum TlsStage:

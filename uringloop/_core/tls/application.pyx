@@ -11,7 +11,7 @@ from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.loop.loop cimport Loop, may_fill
 from uringloop._core.streams.feed cimport can_feed, feed_bytes
 from uringloop._core.tls.records cimport Records
-from uringloop._core.transport.sink cimport Sink
+from uringloop._core.transport.transport cimport Sink
 
 cdef extern from "Python.h":
     object PyObject_VectorcallMethod(object name, PyObject **args, size_t nargsf, PyObject *kwnames)

@@ -2,8 +2,8 @@ from uringloop._core.loop.loop cimport Loop
 from uringloop._core.tls.application cimport Application
 from uringloop._core.tls.backlog cimport Backlog
 from uringloop._core.tls.records cimport Records
-from uringloop._core.transport.sink cimport Sink
 from uringloop._core.transport.stream cimport StreamTransport
+from uringloop._core.transport.transport cimport Sink
 
 
 cdef enum TlsState:

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from uringloop._core.tls.application import Application
 from uringloop._core.tls.records import Records
-from uringloop._core.transport.sink import Sink
+from uringloop._core.transport.transport import Sink
 
 class TlsConnection(Sink):
     records: Records

@@ -19,9 +19,8 @@ from uringloop._core.loop.loop cimport Loop, sends_at_once
 from uringloop._core.tls.application cimport STAGE_MADE, STAGE_NEW, Application
 from uringloop._core.tls.backlog cimport Backlog
 from uringloop._core.tls.records cimport Records
-from uringloop._core.transport.sink cimport Sink
 from uringloop._core.transport.stream cimport StreamTransport
-from uringloop._core.transport.transport cimport bytes_reaching, bytes_within, water_marks
+from uringloop._core.transport.transport cimport Sink, bytes_reaching, bytes_within, water_marks
 
 cdef enum:
     ENCRYPT_FROM = 65536  # so much is not left to the end of the turn

@@ -1,8 +1,7 @@
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.send cimport SendOp
-from uringloop._core.transport.sink cimport Sink
-from uringloop._core.transport.transport cimport Transport
+from uringloop._core.transport.transport cimport Sink, Transport
 
 
 cdef bytes joined(object list_of_data)

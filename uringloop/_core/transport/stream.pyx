@@ -20,8 +20,7 @@ from uringloop._core.objects.guard cimport ur_only_core_makes
 from uringloop._core.streams.feed cimport can_feed, feed, feed_bytes
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.send cimport SendOp
-from uringloop._core.transport.sink cimport Sink
-from uringloop._core.transport.transport cimport Transport
+from uringloop._core.transport.transport cimport Sink, Transport
 
 cdef extern from "<netinet/tcp.h>" nogil:
     int IPPROTO_TCP, TCP_NODELAY

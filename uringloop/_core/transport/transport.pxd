@@ -1,7 +1,12 @@
 from cpython.object cimport PyObject
 
 from uringloop._core.engine.engine cimport Engine
+from uringloop._core.engine.ready cimport Runnable
 from uringloop._core.loop.loop cimport Loop
+
+
+cdef class Sink(Runnable):
+    cdef int bytes_arrived(self, const char *data, Py_ssize_t length) except -1
 
 
 cdef class Transport:

@@ -1,7 +1,11 @@
 from typing import Any
 
+from uringloop._core.engine.ready import Runnable
+
 DatagramInterface: Any
 StreamInterface: Any
+
+class Sink(Runnable): ...
 
 class Transport:
     def set_protocol(self, protocol: Any) -> None: ...

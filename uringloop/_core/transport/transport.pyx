@@ -13,7 +13,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.string cimport memcpy, memset
 
 from uringloop._core.cpython.context cimport context_enter, context_exit
-from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.engine.ready cimport Runnable, ready_push
 from uringloop._core.kernel.address cimport address_from_raw
 from uringloop._core.kernel.libc cimport EINVAL, c_close, sockaddr, sockaddr_storage, socklen_t
 from uringloop._core.loop.handle cimport Handle, make_handle
@@ -65,6 +65,14 @@ cdef object _Socket = socket.socket
 # From 3.13 a server keeps a set of its transports, before that a count.
 cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
 
+
+cdef class Sink(Runnable):
+    """A compiled protocol. A transport hands it what arrived without a Python frame or a bytes object in between, in the
+    transport's own context. The bytes are the transport's: gone once the call has returned, and free to be written over
+    as soon as anything else is called."""
+
+    cdef int bytes_arrived(self, const char *data, Py_ssize_t length) except -1:
+        raise NotImplementedError
 
 
 class StreamInterface(transports._FlowControlMixin, transports.Transport):
