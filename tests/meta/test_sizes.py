@@ -20,7 +20,7 @@ EXCEPTIONS: dict[str, int] = {
     # One waiter's states, with each way in and out of the line: all of them are checked against each other.
     "uringloop/_core/wait/waitlist.pyx": 565,
     # One class each, of which every part needs the state of all others.
-    "uringloop/_core/transport/datagram.pyx": 516,
+    "uringloop/_core/transport/datagram.pyx": 512,
     "uringloop/_core/awaited/sock_op.pyx": 504,
     "uringloop/_core/transport/stream.pyx": 516,
     "uringloop/_core/tls/connection.pyx": 509,

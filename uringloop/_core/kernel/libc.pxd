@@ -69,6 +69,9 @@ cdef extern from "<sys/socket.h>" nogil:
         void *msg_control
         size_t msg_controllen
         int msg_flags
+    struct mmsghdr:
+        msghdr msg_hdr
+        unsigned msg_len
     int MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL, MSG_TRUNC, MSG_PEEK
     int SOCK_NONBLOCK, SOCK_CLOEXEC, SOL_SOCKET, SO_ERROR, SHUT_WR, SHUT_RDWR
     int AF_INET, AF_INET6, AF_UNIX
@@ -76,6 +79,8 @@ cdef extern from "<sys/socket.h>" nogil:
     ssize_t c_send "send"(int fd, const void *buf, size_t len, int flags)
     ssize_t c_recvmsg "recvmsg"(int fd, msghdr *msg, int flags)
     ssize_t c_sendmsg "sendmsg"(int fd, const msghdr *msg, int flags)
+    int recvmmsg(int fd, mmsghdr *messages, unsigned count, int flags, void *timeout)
+    int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags)
     ssize_t c_recvfrom "recvfrom"(int fd, void *buf, size_t len, int flags, sockaddr *addr, socklen_t *addrlen)
     ssize_t c_sendto "sendto"(int fd, const void *buf, size_t len, int flags, const sockaddr *addr, socklen_t addrlen)
     int c_accept4 "accept4"(int fd, sockaddr *addr, socklen_t *len, int flags)

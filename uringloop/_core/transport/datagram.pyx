@@ -17,22 +17,18 @@ from uringloop._core.kernel.abi cimport IORING_OP_POLL_ADD, io_uring_sqe, ur_now
 from uringloop._core.kernel.address cimport address_from_raw, address_is_known, raw_from_address
 from uringloop._core.kernel.libc cimport (
     AF_INET, AF_INET6, EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, POLLIN, POLLOUT, c_recvfrom, c_send, c_sendto,
-    errno, sockaddr, sockaddr_storage, socklen_t,
+    errno, mmsghdr, recvmmsg, sockaddr, sockaddr_storage, socklen_t,
 )
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_only_core_makes
-from uringloop._core.transport.outgoing cimport MOST, DatagramBatch
-from uringloop._core.transport.peers cimport Peers
-from uringloop._core.transport.receive_room cimport BATCH, NAME, Batch, ReceiveRoom, mmsghdr
+from uringloop._core.transport.outgoing cimport BATCH, MOST, Batch, DatagramBatch, ReceiveRoom
+from uringloop._core.transport.peers cimport NAME, Peers
 from uringloop._core.transport.transport cimport Transport
 from uringloop._core.transport.transport import DatagramInterface
 
 cdef extern from "Python.h":
     PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
-
-cdef extern from "<sys/socket.h>" nogil:
-    int recvmmsg(int fd, mmsghdr *messages, unsigned count, int flags, void *timeout)
 
 cdef extern from *:
     """

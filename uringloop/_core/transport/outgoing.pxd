@@ -1,11 +1,26 @@
 from libc.stdint cimport int64_t
 
-from uringloop._core.kernel.libc cimport iovec, sockaddr_storage, socklen_t
-from uringloop._core.transport.receive_room cimport NAME, mmsghdr
+from uringloop._core.kernel.libc cimport iovec, mmsghdr, sockaddr_storage, socklen_t
+from uringloop._core.transport.peers cimport NAME
 
 cdef enum:
+    BATCH = 32            # datagrams a system call receives
     MOST = 64             # datagrams that wait for each other, and that the kernel cuts one message into
     CONTROL = 24          # CMSG_SPACE(sizeof(uint16_t))
+
+
+cdef struct Batch:
+    # The messages as recvmmsg wants them.
+    mmsghdr messages[BATCH]
+    iovec pieces[BATCH]
+    char names[BATCH][NAME]
+
+
+cdef class ReceiveRoom:
+    # One a loop, used between a system call and the copying of what it brought, with no Python code in between.
+    cdef Batch batch
+    cdef char *area
+    cdef char *large      # for what is no UDP: one datagram at a time, however large
 
 
 cdef class DatagramBatch:

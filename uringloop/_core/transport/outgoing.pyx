@@ -1,4 +1,7 @@
-# DatagramBatch: the answers a datagram transport gathers, and the one system call that sends them. A run of datagrams of one
+# DatagramBatch and ReceiveRoom: the datagrams that one system call sends or receives. ReceiveRoom owns the memory they
+# arrive in, and its description for the kernel; it receives nothing itself.
+#
+# DatagramBatch holds the answers a datagram transport gathers, and sends them. A run of datagrams of one
 # size for one address is one message, which the kernel cuts up at the end of its way (UDP_SEGMENT): most of a
 # datagram's cost is that way. Owns the datagrams until they are taken.
 #
@@ -9,11 +12,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcmp, memcpy
 
 from uringloop._core.kernel.abi cimport ur_now_ns
-from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EINVAL, EMSGSIZE, MSG_DONTWAIT, MSG_NOSIGNAL, errno
+from uringloop._core.kernel.libc cimport (
+    EAGAIN, EINTR, EINVAL, EMSGSIZE, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, MSG_DONTWAIT, MSG_NOSIGNAL, PROT_READ,
+    PROT_WRITE, errno, mmap, munmap, sendmmsg,
+)
 from uringloop._core.kernel.probe cimport cuts_datagrams
-
-cdef extern from "<sys/socket.h>" nogil:
-    int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags)
 
 cdef extern from * nogil:
     """
@@ -43,7 +46,30 @@ cdef extern from * nogil:
     bint ur_can_be_cut(int fd)
 
 cdef enum:
+    LARGEST_UDP = 65536
     LARGEST_MESSAGE = 65000  # of all its datagrams: an IP packet carries no more
+    # Not a power of two, or the first bytes of all datagrams would compete for the same cache lines.
+    STRIDE = 65536 + 1088
+
+
+cdef class ReceiveRoom:
+    def __cinit__(self):
+        cdef int i
+        self.area = <char *> mmap(NULL, BATCH * STRIDE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        if <void *> self.area == MAP_FAILED:
+            self.area = NULL
+            raise MemoryError
+        self.large = self.area  # a datagram alone may use several places
+        for i in range(BATCH):
+            self.batch.pieces[i].iov_base = self.area + i * STRIDE
+            self.batch.pieces[i].iov_len = LARGEST_UDP
+            self.batch.messages[i].msg_hdr.msg_iov = &self.batch.pieces[i]
+            self.batch.messages[i].msg_hdr.msg_iovlen = 1
+            self.batch.messages[i].msg_hdr.msg_name = self.batch.names[i]
+
+    def __dealloc__(self):
+        if self.area is not NULL:
+            munmap(self.area, BATCH * STRIDE)
 
 
 cdef class DatagramBatch:

@@ -1,10 +1,10 @@
 from cpython.object cimport PyObject
 
 from uringloop._core.kernel.libc cimport sockaddr_storage, socklen_t
-from uringloop._core.transport.receive_room cimport NAME
 
 cdef enum:
     PEERS = 128           # addresses remembered
+    NAME = 28             # bytes of the longest IP address, a sockaddr_in6
 
 
 cdef struct Peer:
