@@ -52,7 +52,7 @@ __all__ = [
     "run",
 ]
 
-# Imported when first used: a program on one loop needs none of it.
+# Imported on first use: a program with one loop needs none of them.
 _SCHEDULER = ("Job", "Scheduler", "current_context")
 
 
@@ -63,7 +63,7 @@ def __getattr__(name: str) -> object:
         room = importlib.import_module("uringloop.scheduler" if name in _SCHEDULER else "uringloop.sync")
         globals()[name] = found = getattr(room, name)
         return found
-    if name == "ops":  # needs an extra, and is imported when first used
+    if name == "ops":  # needs an extra, so it is imported on first use
         import importlib
 
         return importlib.import_module("uringloop.ops")

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from uringloop.version import __version__
 
 COMMANDS = ("doctor", "run", "top", "trace", "bench")
-PROGRAMS = ("run", "top", "trace")  # those that run one
+PROGRAMS = ("run", "top", "trace")  # the commands that run a program
 
 
 def _command(name: str) -> Any:
@@ -22,7 +22,7 @@ def _command(name: str) -> Any:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """In one line; the usage is asked for."""
+        """Print the error in one line, and refer to --help for the usage."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
@@ -40,12 +40,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Run a command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         _parser().print_help(sys.stderr)
         return 2
-    # What stands behind these is not for argparse to sort.
+    # argparse must not parse the arguments of a benchmark or of the user's program.
     if given[:1] == ["bench"]:
         return int(_command("bench").main(given[1:]))
     program: list[str] = []
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> int:
-    """`main` as a program: who started it may interrupt it, and what reads the output may end first, as `head` does."""
+    """Run `main` as a program: handle Ctrl-C, and a reader of the output that ends first, as `head` does."""
     if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
-        return main()  # what the user's program raises is its own
+        return main()  # exceptions of the user's program pass through
     try:
         code = main()
         sys.stdout.flush()
@@ -70,7 +70,7 @@ def run() -> int:
         print("interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # or the interpreter complains at its end
+        # otherwise the interpreter reports the failed flush when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
 

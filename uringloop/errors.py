@@ -1,34 +1,34 @@
-"""What uringloop raises and warns of its own; everything else is asyncio's and Python's."""
+"""uringloop's own exceptions and warnings; all others are asyncio's and Python's."""
 
 import sys
 
 
 class UringUnavailable(OSError):
-    """io_uring was insisted on, and this machine refuses it. The message says why and what to do."""
+    """The program requires io_uring, and this machine refuses it. The message gives the cause and the remedy."""
 
 
 class UringUnavailableWarning(RuntimeWarning):
-    """io_uring is refused here: loops use epoll instead. Said once a process, with the cause and the remedy."""
+    """This machine refuses io_uring, so loops use epoll. Issued once per process, with the cause and the remedy."""
 
 
 class InspectorWarning(RuntimeWarning):
-    """URINGLOOP_INSPECT asked for an inspector, and there is none. The message says why."""
+    """URINGLOOP_INSPECT requests an inspector, and it could not be opened. The message says why."""
 
 
 class InspectionFailed(RuntimeError):
-    """A process can't be looked at. The message says why in a line."""
+    """A process can't be inspected. The message says why in one line."""
 
 
 class SchedulerFull(RuntimeError):
-    """As many jobs as the scheduler's max_pending are pending. `submit_async` waits instead."""
+    """The scheduler's max_pending jobs are already pending. `submit_async` waits instead of raising this."""
 
 
 class ContextDied(RuntimeError):
-    """The event loop that ran the job died; `__cause__` is what it died of."""
+    """The event loop that ran the job died; `__cause__` is the exception that ended it."""
 
 
 class JobExited(RuntimeError):
-    """A job raised SystemExit or KeyboardInterrupt, its `__cause__`: no reason for its awaiter's loop to end."""
+    """A job raised SystemExit or KeyboardInterrupt (`__cause__`), which must not end the loop of its awaiter."""
 
 
 if sys.version_info >= (3, 13):
@@ -36,11 +36,11 @@ if sys.version_info >= (3, 13):
 else:
 
     class QueueShutDown(Exception):
-        """The queue was shut down: no item can be put, nor got once none is left."""
+        """The queue was shut down: put() fails at once, and get() as soon as the queue is empty."""
 
 
 class NotInitialised(RuntimeError):
-    """A subclass of a primitive did not call __init__ of its base, and a task or thread wants to wait for it."""
+    """A task or thread waits for a primitive whose subclass did not call the __init__ of its base class."""
 
     def __init__(self) -> None:
         super().__init__("__init__() was not called")

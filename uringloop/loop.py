@@ -1,5 +1,5 @@
-"""EventLoop: asyncio's interface on the compiled core. What differs from BaseEventLoop is named here, a line or
-two each to the room that does it; everything else is CPython's own."""
+"""EventLoop: asyncio's interface on the compiled core. It overrides what differs from BaseEventLoop, with a line or
+two each that call the room that does the work; CPython's own code does everything else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uringloop._core.awaited.sock_op import (
 )
 from uringloop._core.engine.uring import UringEngine
 from uringloop._core.kernel.probe import locked_memory, refusal
-from uringloop._core.loop import calls, tasks  # noqa: F401  # what they say of themselves they make methods of Loop
+from uringloop._core.loop import calls, tasks  # noqa: F401  # importing them adds their methods to Loop
 from uringloop._core.loop.handle import Handle
 from uringloop._core.loop.loop import Loop
 from uringloop._core.transport.datagram import make_datagram_transport
@@ -51,8 +51,8 @@ ENGINES = ("auto", "uring", "epoll", "fake")
 
 
 def choose_engine(wanted: str | None, refused: tuple[int, str, str] | None = None) -> tuple[str, type[Any]]:
-    """The engine class for a name: "auto" takes io_uring where the kernel lets us, and says so where not. `refused` is
-    why a ring could not be had, if that was tried."""
+    """Return the name and class of an engine. "auto" means io_uring where the kernel allows it, and otherwise epoll,
+    with a warning. `refused` is the reason why no ring could be made, if the caller has tried."""
     name = wanted or os.environ.get("URINGLOOP_ENGINE") or "auto"
     if name not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {name!r}")
@@ -93,9 +93,11 @@ def _warn_once(message: str) -> None:
 
 
 class EventLoop(Loop, base_events.BaseEventLoop):
-    """An asyncio event loop whose only way to sleep is one io_uring (or, where that is refused, one epoll)."""
+    """An asyncio event loop that waits for everything through one io_uring, or through epoll where io_uring is refused.
 
-    _closing = False  # close() is at work
+    `new_event_loop` makes one and explains the options."""
+
+    _closing = False  # close() is running
 
     def __init__(self, *, engine: str | None = None, entries: int = 0, busy_poll: float = 0.0) -> None:
         if not isinstance(entries, int) or not 0 <= entries <= 32768:
@@ -117,14 +119,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             name, engine_class = choose_engine(engine, short)
             self._set_up(engine_class, {"entries": entries}, busy_poll)
         self._engine_name = name
-        # By socket: a number may be another's by the time a server is closed.
+        # Keyed by socket: when a server is closed, its descriptor number may already belong to another file.
         self._listeners: dict[socket.socket, Listener] = {}
         self._accepting: Any = None
         self._datagram_room: Any = None
         self._ops_ring: Any = None
         self._file_workers: Any = None
         self._unix_server_sockets: dict[socket.socket, int] = {}
-        self._at_close: list[Callable[[], object]] = []  # of rooms this file does not know
+        self._at_close: list[Callable[[], object]] = []  # close() calls them
         self._readers = Readers(self)
         self._signals = Signals(self)
         self._closed = False
@@ -137,7 +139,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     # Running
 
     def run_until_complete(self, future: Any) -> Any:
-        """Run until the future, or the coroutine's task, is done: what it returns or raises."""
+        """Run until the future, or the coroutine's task, is done; return its result or raise its exception."""
         self._check_closed()
         self._check_running()
         run = base_events.BaseEventLoop.run_until_complete  # makes the coroutine a task of the loop
@@ -152,7 +154,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._alone(_RUNNING, self._run_alone)
 
     def _run_alone(self) -> None:
-        self._check_closed()  # again: another thread may have done so just now
+        self._check_closed()  # again: another thread may have closed the loop just now
         self._set_coroutine_origin_tracking(self._debug)
         previous_hooks = sys.get_asyncgen_hooks()
         wakeup = self._signals.enter_run()
@@ -170,8 +172,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             self._signals.leave_run(wakeup)
 
     def close(self) -> None:
-        """Cancel and drain what is in the kernel, then give everything back. If an exception (Ctrl-C) ends that
-        early, the kernel still has what it had: the next call goes on with it."""
+        """Cancel the operations in the kernel, wait until they have ended, then free all resources. If an exception
+        (Ctrl-C) interrupts that, the remaining operations stay valid, and the next call continues."""
         if self.is_running():
             raise RuntimeError("Cannot close a running event loop")
         if self._closed and not self._kept_alive:
@@ -179,8 +181,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._alone("Cannot close a running event loop", self._close_alone)
 
     def _close_alone(self) -> None:
-        if self._closing or (self._closed and not self._kept_alive):  # by another thread, just now
-            return  # or a destructor calls this from within: the call above goes on, and closes all
+        if self._closing or (self._closed and not self._kept_alive):  # another thread has closed it just now,
+            return  # or a destructor called this during close(): the outer call continues, and closes everything
         self._closing = True
         try:
             self._close()
@@ -195,16 +197,18 @@ class EventLoop(Loop, base_events.BaseEventLoop):
             for listener in self._listeners.values():
                 try:
                     listener.report_unclosed()
-                except ResourceWarning as error:  # warnings are errors: the loop is closed all the same
+                except ResourceWarning as error:  # where warnings are errors; close the loop anyway
                     failed = error
             try:
                 self._signals.close()
             except (
                 ValueError
-            ) as error:  # outside the main thread, as asyncio's own: the loop is closed all the same
+            ) as error:  # outside the main thread, as on asyncio's own loop; close the loop anyway
                 failed = error
             base_events.BaseEventLoop.close(self)
-        self._readers.clear()  # of a closed loop: what this drops can add none, and an interrupted call is made up for
+        # After the loop is marked closed, so that destructors run by this can't add a reader. Outside the `if`, so
+        # that a second call clears what an interrupted first one has left.
+        self._readers.clear()
         self._close_core()
         self._signals.let_go()
         self._readers.let_go()
@@ -215,11 +219,11 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         try:
             super().__del__()
         finally:
-            # Where the warning is an error, too: once the collector takes the loop apart it is too late to drain it.
+            # Also where the warning raises: once the collector has taken the loop apart, it can't be drained.
             if not self.is_closed() and not self.is_running():
                 self.close()
 
-    # What libraries ask for that patch asyncio's own loop
+    # Attributes for libraries that patch asyncio's own loop
 
     _clock_warned = False
 
@@ -234,20 +238,24 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     # Readiness of descriptors
 
     def add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
+        """Call callback(*args) whenever the descriptor, socket or file object is readable."""
         self._check_closed()
         self._ensure_fd_no_transport(fd)
         self._add_reader(fd, callback, *args)
 
     def add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
+        """Call callback(*args) whenever the descriptor, socket or file object is writable."""
         self._check_closed()
         self._ensure_fd_no_transport(fd)
         self._readers.add(fd, True, callback, args)
 
     def remove_reader(self, fd: Any) -> bool:
+        """Stop watching for readability; return whether there was a reader."""
         self._ensure_fd_no_transport(self._readers.find(fd), fd)
         return self._remove_reader(fd)
 
     def remove_writer(self, fd: Any) -> bool:
+        """Stop watching for writability; return whether there was a writer."""
         self._ensure_fd_no_transport(self._readers.find(fd), fd)
         return self._remove_writer(fd)
 
@@ -304,12 +312,13 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         timeouts = (ssl_handshake_timeout, ssl_shutdown_timeout)
         listener = Listener(self, protocol_factory, sock, sslcontext, server, timeouts, context)
         for other in list(self._listeners):
-            if other is sock or other.fileno() < 0:  # closed behind our back: this may have its number
+            if other is sock or other.fileno() < 0:  # closed without close(): `sock` may now have its number
                 self._listeners.pop(other).stop()
         self._listeners[sock] = listener
 
     def _stop_listening(self, number: int) -> bool:
-        """A server's socket is asyncio's reader of it: who removes or replaces that reader takes the socket over."""
+        """Stop the server that listens on this descriptor; return whether there was one. In asyncio a listening
+        socket has a reader, and code that removes or replaces that reader takes over the socket."""
         for sock in self._listeners:
             if sock.fileno() == number:
                 self._listeners.pop(sock).stop()
@@ -373,28 +382,31 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     _make_write_pipe_transport = make_write_pipe_transport
     _make_subprocess_transport = make_subprocess_transport
 
-    # Looking in
+    # Inspection
 
     def statistics(self) -> Statistics:
-        """What it did and what it has now."""
+        """Return counters of what the loop has done, and the sizes of what it has now."""
         return statistics(self)
 
     def operations(self) -> list[Operation]:
-        """What it has in the kernel, and for whom."""
+        """Return the loop's operations in the kernel, each with the object it is for."""
         return operations(self)
 
     # Signals
 
     def add_signal_handler(self, sig: int, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
+        """Call callback(*args) in the loop for each signal of this number; only in the main thread."""
         self._signals.add(sig, callback, args)
 
     def remove_signal_handler(self, sig: int) -> bool:
+        """Restore the default handler of the signal; return whether there was a handler to remove."""
         return self._signals.remove(sig)
 
 
 def new_event_loop(**options: Any) -> EventLoop:
-    """A new EventLoop; for `asyncio.Runner(loop_factory=uringloop.new_event_loop)`.
+    """Make an EventLoop; for `asyncio.Runner(loop_factory=uringloop.new_event_loop)`.
 
-    `engine` is "auto", "uring" or "epoll", and says more than URINGLOOP_ENGINE does. `entries` is the size of the ring.
-    `busy_poll` lets the thread look for I/O for so many seconds before it sleeps, as long as that finds something."""
+    `engine` is "auto", "uring" or "epoll", and takes precedence over URINGLOOP_ENGINE. `entries` is the size of the
+    ring. `busy_poll` is for how many seconds the thread polls for I/O before it sleeps, as long as polling finds I/O.
+    """
     return EventLoop(**options)

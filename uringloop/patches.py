@@ -1,5 +1,5 @@
-"""What libraries that patch asyncio's own loop find in ours: words, and a loop that goes on working. They count on the
-parts of `BaseEventLoop._run_once`, which is not how these loops run."""
+"""Clear errors for libraries that patch asyncio's own loop. They rely on parts of `BaseEventLoop._run_once`, which
+uringloop's loops don't use; our loop tells them so, and goes on working."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from uringloop.net.readers import Readers, descriptor
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-_FARTHEST_CLOCK = 1.0  # seconds: a clock that is read a moment later is the same one
+_FARTHEST_CLOCK = 1.0  # seconds; the two clocks are read one after the other, so equal ones differ a little
 
 
 class NoSelector:
-    """What stands in `_selector`. looptime's plugin for pytest puts a `select` of its own there in every loop it sees,
-    also in those of tests that do not use it. asyncio's pipes ask for what is polled, to say so in their repr."""
+    """The loop's `_selector`. looptime's pytest plugin replaces its `select` in every loop, also in tests that don't
+    use looptime. asyncio's pipe transports call `get_key` to show in their repr which events are polled."""
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
@@ -39,13 +39,13 @@ class NoSelector:
 
 
 def nest_patched(loop: EventLoop) -> bool:
-    """`_nest_patched`: nest_asyncio asks for it before it replaces methods of the loop's class by such as need
-    `_selector` and `_ready`. After that no loop of the process would run."""
+    """`_nest_patched`: nest_asyncio reads it before it replaces methods of the loop's class with methods that need
+    `_selector` and `_ready`. After that, no loop of the process would run."""
     asking = sys._getframe(2)  # below the property
     if asking.f_code.co_name != "_patch_loop":
         raise AttributeError("_nest_patched")
     if asking.f_back is not None and asking.f_back.f_code.co_name == "get_event_loop":
-        return True  # of the policy, which it has patched before it was refused: who asks wants a loop
+        return True  # a call of the policy's get_event_loop, which nest_asyncio has patched before we refused
     raise ValueError(
         f"Can't patch loop of type {type(loop)}: nest_asyncio replaces what asyncio's own loop runs by. "
         "Nested run_until_complete() needs asyncio's loop, or a loop of its own in another thread"
@@ -53,7 +53,7 @@ def nest_patched(loop: EventLoop) -> bool:
 
 
 def check_clock(loop: EventLoop) -> None:
-    """A clock that tests have put in the place of `time()` is not the one that timers go by: say so, once a loop."""
+    """Warn once per loop if tests have replaced `time()` with another clock: timers still use the loop's own."""
     apart = abs(loop.time() - Loop.time(loop))
     if apart > _FARTHEST_CLOCK and not loop._clock_warned:
         loop._clock_warned = True

@@ -1,4 +1,4 @@
-"""EventLoopPolicy and install(): making uringloop what plain asyncio programs get."""
+"""EventLoopPolicy and install(): uringloop as the default event loop of asyncio programs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from uringloop.loop import EventLoop
 
-# Python 3.14 deprecates policies, and renames the class it still uses itself.
+# Python 3.14 deprecates policies, and renames the class that it still uses internally.
 _StockPolicy: Any = getattr(unix_events, "_UnixDefaultEventLoopPolicy", None) or getattr(
     unix_events, "_DefaultEventLoopPolicy", None
 )
 
 
 class EventLoopPolicy(_StockPolicy):  # type: ignore[misc]
-    """asyncio's own policy, but its loops are uringloop's: for `asyncio.set_event_loop_policy`."""
+    """asyncio's default policy with uringloop's loops; for `asyncio.set_event_loop_policy`."""
 
     _loop_factory = EventLoop
 

@@ -1,5 +1,5 @@
-"""A plugin of pytest: with `--uringloop` whatever asks asyncio for a loop gets one of ours; pytest-asyncio's tests do,
-anyio's, and unittest's IsolatedAsyncioTestCase. A test that names its own loop factory keeps that."""
+"""The pytest plugin: `--uringloop` makes uringloop the default event loop of the tests. It serves pytest-asyncio, anyio
+and unittest's IsolatedAsyncioTestCase. A test that names its own loop factory keeps that."""
 
 from __future__ import annotations
 

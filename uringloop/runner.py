@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None, **loop_options: Any) -> T:
-    """Run the coroutine in a new event loop, as asyncio.run does; `loop_options` are new_event_loop's."""
+    """Run the coroutine in a new event loop, as asyncio.run does. `loop_options` go to new_event_loop."""
     if asyncio.events._get_running_loop() is not None:
-        # What asyncio.run says too; asked first so that the message names the function called.
+        # asyncio.Runner checks this too; checking it here first makes the message name this function.
         raise RuntimeError("uringloop.run() cannot be called from a running event loop")
     with asyncio.Runner(
         debug=debug, loop_factory=functools.partial(new_event_loop, **loop_options)

@@ -1,3 +1,3 @@
-"""The version, in the one place that says it: pyproject.toml reads it here."""
+"""The version. This is its only source: pyproject.toml reads it from here."""
 
 __version__ = "0.1.0.dev0"
