@@ -1,1 +1,1 @@
-"""The rooms of the network, processes and signals: one family of asyncio methods a file."""
+"""asyncio's methods for the network, processes and signals: one family of methods per file."""

@@ -1,6 +1,7 @@
-"""Pipes: asyncio's own transports for FIFOs, terminals, character devices and sockets, on our readiness.
+"""Pipes: asyncio's own pipe transports, on the loop's add_reader and add_writer. They serve FIFOs, terminals,
+character devices and sockets.
 
-They run per read and per write, but those are few and cheap compared with what a pipe's other end does."""
+Their Python code runs per read and write, but those are few, and cheap compared with the work at a pipe's other end."""
 
 from __future__ import annotations
 

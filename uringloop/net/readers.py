@@ -1,4 +1,5 @@
-"""add_reader and its family: which handle runs when which descriptor is ready. `_core.epoll_set` watches them."""
+"""add_reader and its family: the handle to run when a descriptor is ready. `_core.loop.epoll_set` watches the
+descriptors."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def descriptor(fileobj: Any) -> int:
-    """The number behind a descriptor, socket or file object, with the errors of `selectors`."""
+    """Return the descriptor number of an int, socket or file object; raises the same errors as `selectors`."""
     if isinstance(fileobj, int):
         fd = fileobj
     else:
@@ -29,17 +30,17 @@ def descriptor(fileobj: Any) -> int:
 
 
 class Readers:
-    """The registrations of one loop: at most one reader and one writer a descriptor."""
+    """The registrations of one loop: at most one reader and one writer per descriptor."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
-        self._set: EpollSet | None = None  # made when first needed
-        self._objects: dict[int, object] = {}  # what was given in, where that was no number
+        self._set: EpollSet | None = None  # made on first use
+        self._objects: dict[int, object] = {}  # the caller's file objects, where the caller gave no number
 
     def add(
         self, fileobj: Any, write: bool, callback: Callable[..., object], args: tuple[Any, ...]
     ) -> Handle:
-        """Watch, or change what is run for a descriptor already watched; asyncio's handle of it."""
+        """Watch a descriptor, or replace the callback of one already watched; return the handle, as asyncio does."""
         fd = descriptor(fileobj)
         if self._set is None:
             self._set = EpollSet(self._loop)
@@ -52,7 +53,7 @@ class Readers:
         return handle
 
     def find(self, fileobj: Any) -> int:
-        """Its descriptor; of one closed while it was watched, the number that it had."""
+        """Return the descriptor of a file object; if it was closed while watched, the number that it had."""
         try:
             return descriptor(fileobj)
         except ValueError:
@@ -71,14 +72,14 @@ class Readers:
         return True
 
     def operations(self) -> Iterator[Operation]:
-        """What the kernel watches, and for which handles."""
+        """The watched descriptors, each with its handle."""
         for watched in [] if self._set is None else list(self._set.registrations.values()):
             for kind, handle in (("reader", watched.reader), ("writer", watched.writer)):
                 if handle is not None:
                     yield Operation(kind, watched.fd, "in kernel", handle)
 
     def events(self, fd: int) -> int:
-        """What is watched, in the words of `selectors`."""
+        """The events watched for a descriptor, as constants of `selectors`."""
         watched = None if self._set is None else self._set.registrations.get(fd)
         if watched is None:
             return 0
@@ -91,6 +92,6 @@ class Readers:
             self.remove(fd, True)
 
     def let_go(self) -> None:
-        """The loop is closed and drained: it is to be freed with its last reference."""
+        """Drop the reference to the closed and drained loop, so that no cycle keeps the loop alive."""
         self._set = None
         del self._loop

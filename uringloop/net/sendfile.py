@@ -1,5 +1,5 @@
-"""Sendfile: from a regular file to a socket inside the kernel. asyncio's checks and its fallback (read and
-send) are BaseEventLoop's own."""
+"""sendfile: from a regular file to a socket, inside the kernel. The checks, and the fallback that reads and sends, are
+BaseEventLoop's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def sock_sendfile_native(
     loop: EventLoop, sock: socket.socket, file: Any, offset: int, count: int | None
 ) -> int:
-    """How many bytes were sent. Afterwards, also when cancelled, the file is positioned behind the last."""
+    """Send, and return the number of bytes sent. Afterwards, also if cancelled, the file's position is behind them."""
     try:
         source = file.fileno()
     except (AttributeError, io.UnsupportedOperation):
@@ -49,7 +49,7 @@ async def sock_sendfile_native(
                 sent += moved
                 if moved == block:
                     continue
-            # The socket is full. Others have their turn, however fast the peer empties it.
+            # The socket is full. Wait even if the peer empties it at once, so that other tasks get their turn.
             await until_sock_writable(loop, sock)
             waited = True
         return sent
@@ -58,7 +58,7 @@ async def sock_sendfile_native(
 
 
 def _failure(error: OSError, sent: int, waited: bool) -> Exception:
-    """What asyncio makes of the call's error: before the first byte, a reason to read and send instead."""
+    """Convert the call's error as asyncio does: before the first byte, it means to fall back to read and send."""
     if sent == 0:
         return exceptions.SendfileNotAvailableError("os.sendfile call failed")
     if waited and error.errno == errno.ENOTCONN and type(error) is not ConnectionError:
@@ -67,7 +67,7 @@ def _failure(error: OSError, sent: int, waited: bool) -> Exception:
 
 
 async def sendfile_native(loop: EventLoop, transport: Any, file: Any, offset: int, count: int | None) -> int:
-    """The same for a transport, which neither reads nor writes meanwhile."""
+    """The same for a transport, which neither reads nor writes until it is done."""
     resume_reading = transport.is_reading()
     transport.pause_reading()
     try:

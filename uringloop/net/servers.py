@@ -1,5 +1,5 @@
-"""Servers: what becomes of an accepted connection. `asyncio.base_events.Server` is CPython's own; accepting is
-`_core.accept.AcceptOp`'s."""
+"""Servers: a listening socket and the set-up of its accepted connections. `asyncio.base_events.Server` is CPython's
+own, and `_core.transport.accept.AcceptOp` accepts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from uringloop.net.readers import descriptor
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-_Socket = socket.socket  # the class itself: a test suite may put a function in its place
+_Socket = socket.socket  # the class itself: a test suite may replace socket.socket with a function
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NOT_LISTENING = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
 
 
 class Listener:
-    """One listening socket that is being served."""
+    """One listening socket and its pending accept."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Listener:
         self._timeouts = timeouts
         self._context = context or contextvars.copy_context()
         self._made_at = creation_stack(loop)
-        self._failing = False  # since the last connection accept() has failed, and that was reported
+        self._failing = False  # accept() has failed since the last connection, and the failure was reported
         self._accept = AcceptOp(loop, descriptor(sock), self)
         self._accept.start()
 
@@ -60,7 +60,7 @@ class Listener:
         self._accept.stop(late)
 
     def report_unclosed(self) -> None:
-        """Debug mode: the loop closes, and this was never stopped."""
+        """In debug mode: warn that the loop closes while this server was never stopped."""
         if self._made_at is not None:
             message = f"unclosed server {self._server!r}{creation_note(self._made_at)}"
             warnings.warn(message, ResourceWarning, stacklevel=3, source=self._server)
@@ -73,7 +73,7 @@ class Listener:
         handshake = self._handshake(sock)
         try:
             context.run(self._loop.create_task, handshake)
-        except BaseException as error:  # a task factory's
+        except BaseException as error:  # raised by a task factory
             handshake.close()
             sock.close()
             if isinstance(error, SystemExit | KeyboardInterrupt):
@@ -102,7 +102,7 @@ class Listener:
                 server=self._server,
                 ssl_handshake_timeout=handshake,
                 ssl_shutdown_timeout=shutdown,
-                context=contextvars.copy_context(),  # with what the factory has set
+                context=contextvars.copy_context(),  # with the variables that the protocol factory has set
             )
             try:
                 await waiter
@@ -110,7 +110,7 @@ class Listener:
                 transport.close()
                 raise
             finally:
-                del waiter  # its exception refers to the protocol, which refers to it
+                del waiter  # breaks a cycle: its exception refers to the protocol, which refers to the waiter
         except (SystemExit, KeyboardInterrupt):
             if transport is None:
                 sock.close()
@@ -121,8 +121,8 @@ class Listener:
             self.report(error, protocol, transport)
 
     def report(self, error: BaseException, protocol: Any, transport: Any) -> None:
-        """asyncio speaks of connections that could not be set up in debug mode only: a peer can cause any number. That
-        memory ran out is told always."""
+        """Report a connection that could not be set up. Like asyncio, only in debug mode, because a peer can cause any
+        number of them; but always report a MemoryError."""
         if not self._loop.get_debug() and not isinstance(error, MemoryError):
             return
         context = {"message": "Error on transport creation for incoming connection", "exception": error}
@@ -133,8 +133,8 @@ class Listener:
         self._loop.call_exception_handler(context)
 
     def failed(self, number: int) -> None:
-        """accept() failed, for want of descriptors or memory as a rule: say so once, and try again in a while.
-        The network's errors, which Linux hands to accept(), pass too."""
+        """accept() failed, usually for lack of descriptors or memory: report it once, and retry after a delay.
+        Network errors, which Linux reports through accept(), are transient too."""
         if not self._failing:
             self._failing = True
             what = "out of system resource" if number in _OUT_OF_RESOURCES else "failed"

@@ -1,8 +1,8 @@
-"""Signals: add_signal_handler, and waking the loop for every signal Python has a handler for.
+"""Signals: add_signal_handler, and waking the loop for every signal that has a Python handler.
 
-The interpreter's C handler writes each signal's number into one end of a socket pair; the loop reads the
-other end through the ring. So a signal wakes the loop whichever thread of the process it was delivered to,
-and one that arrives just before the loop goes to sleep is not missed."""
+The interpreter's C handler writes each signal's number into one end of a socket pair; the loop reads the other end
+through the ring. So a signal wakes the loop whichever thread the kernel delivers it to, and the loop doesn't miss a
+signal that arrives just before it goes to sleep."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from uringloop._core.loop.handle import Handle
     from uringloop.loop import EventLoop
 
-# The public name is deprecated since Python 3.14, this one exists since then; both also know asyncio's own marks.
+# Python 3.14 deprecates the public name and adds the private one; both also recognise asyncio's own markers.
 _is_coroutine_function = getattr(coroutines, "_iscoroutinefunction", None) or coroutines.iscoroutinefunction
 
 
 def _ignore(signum: int, frame: object) -> None:
-    """The Python-level handler behind add_signal_handler: the number in the socket pair says it all."""
+    """The Python-level handler of add_signal_handler. Does nothing: the number in the socket pair is enough."""
 
 
 def _run_again(handle: Handle) -> None:
@@ -39,14 +39,14 @@ def _close(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 class Signals:
-    """The signal half of one loop."""
+    """The signal handlers of one loop."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._handlers: dict[int, Handle] = {}
         self._pair: tuple[socket.socket, socket.socket] | None = None
-        self._inherited = False  # the pair is a parent process's
-        self._heard = False  # the interpreter was told to write to the pair, and not told otherwise
+        self._inherited = False  # the pair belongs to a parent process
+        self._heard = False  # the interpreter still writes signal numbers to the pair
         self._closed = False
         _living.add(self)
 
@@ -67,7 +67,7 @@ class Signals:
         self._handlers[signum] = handle
         try:
             signal.signal(signum, _ignore)
-            signal.siginterrupt(signum, False)  # restart system calls of other threads
+            signal.siginterrupt(signum, False)  # restart interrupted system calls of other threads
         except OSError as error:
             del self._handlers[signum]
             if not self._handlers and not self._loop.is_running():
@@ -101,7 +101,7 @@ class Signals:
             raise ValueError(f"invalid signal number {signum}")
 
     def _listen(self) -> None:
-        """Make the interpreter write to our socket pair; ValueError outside the main thread."""
+        """Make the interpreter write to our socket pair. Raises ValueError outside the main thread."""
         if self._inherited:
             self._drop_pair()
         made = self._pair is None
@@ -116,7 +116,7 @@ class Signals:
                 self._drop_pair()
             raise
         self._heard = True
-        while _abandoned:  # nobody writes to those any more
+        while _abandoned:  # the interpreter no longer writes to these
             _close(_abandoned.pop())
         if made:
             self._loop._add_reader(self._pair[0].fileno(), self._arrived)
@@ -127,16 +127,16 @@ class Signals:
             return
         pair, self._pair = self._pair, None
         fd = pair[0].fileno()
-        if fd >= 0 and not self._loop.is_closed():  # of garbage, the pair may be taken apart before the loop
+        if fd >= 0 and not self._loop.is_closed():  # the collector may have closed the pair before the loop
             self._loop._remove_reader(fd)
-        if self._heard:  # its number must not become another's as long as signals are written to it
+        if self._heard:  # the interpreter writes to this number, so no other file may get it
             _abandoned.append(pair)
             return
         _close(pair)
 
     def _leave_pair_to_parent(self) -> None:
-        """In a child that was forked in a turn of the loop, and may go on in it: what arrives is the parent's. The
-        child listens by a pair of its own from its next turn on, if it has one."""
+        """In a child process that was forked inside a turn of the loop and may continue it: leave the pair to the
+        parent. If the child runs another turn, that turn makes a pair of its own."""
         if self._pair is not None and self._loop._thread_id == threading.get_ident():
             self._loop._remove_reader(self._pair[0].fileno())
             self._loop.call_soon(self._listen_in_child)
@@ -144,7 +144,7 @@ class Signals:
     def _listen_in_child(self) -> None:
         with suppress(
             ValueError, OSError
-        ):  # not the main thread, or no descriptors: as if nothing had listened
+        ):  # not the main thread, or out of descriptors: the child goes on without a pair
             if self._inherited:
                 self._listen()
 
@@ -154,9 +154,9 @@ class Signals:
         try:
             listening = signal.set_wakeup_fd(-1)
             if listening != self._pair[1].fileno():
-                signal.set_wakeup_fd(listening)  # somebody else's
+                signal.set_wakeup_fd(listening)  # the descriptor of another loop or library
         except (ValueError, OSError):
-            return  # another thread now, or the interpreter is going down
+            return  # not in the main thread, or the interpreter is shutting down
         self._heard = False
 
     def _arrived(self) -> None:
@@ -169,11 +169,11 @@ class Signals:
             handle = self._handlers.get(signum)
             if handle is None or handle.cancelled():
                 continue
-            if not self._loop._ready_handle(handle):  # another of these signals has queued it
+            if not self._loop._ready_handle(handle):  # already queued, by an earlier signal in `numbers`
                 self._loop.call_soon(_run_again, handle)
 
     def enter_run(self) -> int | None:
-        """The loop starts to run: in the main thread let signals wake it. What to hand to leave_run."""
+        """The loop starts to run: in the main thread, let signals wake it. Return the argument for leave_run."""
         if threading.current_thread() is not threading.main_thread():
             return None
         try:
@@ -181,8 +181,8 @@ class Signals:
             if any(pair[1].fileno() == previous for pair in _abandoned):
                 previous = -1
             if previous != -1 and (self._pair is None or previous != self._pair[1].fileno()):
-                # Somebody else listens (another loop's handlers, an embedding program): leave it to them,
-                # a signal still ends the wait by EINTR.
+                # Another loop's handlers or an embedding program use the wakeup descriptor: leave it to them. A
+                # signal still ends the loop's wait with EINTR.
                 signal.set_wakeup_fd(previous)
                 return None
             self._listen()
@@ -195,7 +195,8 @@ class Signals:
             self._hush()
 
     def close(self) -> None:
-        """ValueError if there are handlers, which are the main thread's to take back, and this is another."""
+        """Remove all handlers. Raises ValueError if there are any and this is not the main thread, which alone may
+        remove them."""
         try:
             for signum in list(self._handlers):
                 self.remove(signum)
@@ -205,19 +206,20 @@ class Signals:
             self._drop_pair()
 
     def let_go(self) -> None:
-        """The loop is closed: it is to be free as soon as nobody else holds it."""
+        """Drop the reference to the closed loop, so that no cycle keeps the loop alive."""
         self._closed = True
         del self._loop
 
 
 _living: weakref.WeakSet[Signals] = weakref.WeakSet()
 
-# Of loops that were closed in another thread than the main one, which alone can tell the interpreter where to write.
+# Pairs of loops that were closed outside the main thread; only the main thread can stop the interpreter's writes.
 _abandoned: list[tuple[socket.socket, socket.socket]] = []
 
 
 def _after_fork_in_child() -> None:
-    """The pairs are shared with the parent: a signal of the child must not be told to the parent's loop."""
+    """Stop writing to the pairs, which the child shares with the parent: a signal to the child must not reach the
+    parent's loop."""
     try:
         listening = signal.set_wakeup_fd(-1)
     except ValueError:

@@ -1,5 +1,5 @@
-"""sock_connect: the one of the sock_* coroutines that may have to ask a resolver. The others are compiled
-(`_core.sock_op`)."""
+"""sock_connect: the only sock_* coroutine that may need a resolver. The others are compiled
+(`_core.awaited.sock_op`)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from uringloop._core.awaited.sock_op import until_sock_writable
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-# A Unix listener's queue that is full says so at once, and nothing tells when it no longer is.
+# connect() fails at once while a Unix listener's queue is full, and the kernel doesn't report when there is room again.
 _FULL_QUEUE_PAUSE = 0.001
 
 
 def check_sock(loop: EventLoop, sock: socket.socket) -> None:
-    """What asyncio checks before each sock_* call."""
+    """Make the checks that asyncio makes before each sock_* call."""
     base_events._check_ssl_socket(sock)  # type: ignore[attr-defined]
     if loop._debug and sock.gettimeout() != 0:
         raise ValueError("the socket must be non-blocking")

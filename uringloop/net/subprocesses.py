@@ -1,5 +1,5 @@
-"""Subprocesses: asyncio's own transport around subprocess.Popen, and a wait for the process that goes through
-the ring, in whichever thread the loop runs. No child watcher, no signal handler, no thread."""
+"""Subprocesses: asyncio's own transport, and a wait for the process through the ring. It works in whichever thread
+the loop runs, and needs no child watcher, no signal handler and no helper thread."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from uringloop.inspect.creation import WarnsWithStack, creation_stack
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-# Later versions of asyncio wake who waits for the process when it ends, others when its pipes have ended too.
+# Later versions of asyncio wake the process's waiters when it exits, earlier ones when its pipes have closed, too.
 _WAKES_AT_EXIT = "_exit_waiters" in base_subprocess.BaseSubprocessTransport._process_exited.__code__.co_names
 
 
 class SubprocessTransport(WarnsWithStack, base_subprocess.BaseSubprocessTransport):
-    """asyncio's, with a Popen, and with the word of the kernel that the process has ended."""
+    """asyncio's subprocess transport, started with Popen; the kernel tells it that the process has ended."""
 
     _proc: subprocess.Popen[bytes] | None
     _returncode: int | None
@@ -40,11 +40,11 @@ class SubprocessTransport(WarnsWithStack, base_subprocess.BaseSubprocessTranspor
             bufsize=bufsize,
             **kwargs,
         )
-        self._process = self._proc  # stays: the transport drops its own when all pipes are closed
+        self._process = self._proc  # kept: asyncio's transport clears _proc when all pipes are closed
 
     def exited(self) -> bool:
-        """The process has ended, says the kernel. True if so. What an interrupt ends is called again: each step is then
-        done or not begun."""
+        """The kernel reports that the process has ended; return whether it has. If an exception such as Ctrl-C
+        interrupts this, the caller calls it again, so every step must be either done or not begun."""
         if self._finished:
             return True
         returncode, taken = reap(self._process)
@@ -94,9 +94,9 @@ async def make_subprocess_transport(
         assert pid is not None
         ChildOp(loop, pid, exited).start()
     except BaseException:
-        # No descriptor for a pidfd, say: the loop would never learn of its end.
+        # For example, no descriptor was left for a pidfd: the loop would never learn that the process ended.
         try:
-            await waiter  # until its pipes are transports, which close() closes
+            await waiter  # until the pipes have transports, which close() closes
         finally:
             transport.close()
             transport._process.wait()

@@ -1,5 +1,5 @@
-"""TLS connections: what is done once for each, on a new socket or on a connection that has begun without. The
-connection itself is `_core.tls.TlsConnection`."""
+"""TLS set-up: TLS on a new socket, or on an open connection (start_tls). The connection itself is
+`_core.tls.connection.TlsConnection`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uringloop._core.tls.transport import TlsTransport
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-# The class itself: a test suite may put a function in its place.
+# The class itself: a test suite may replace it with a function.
 _StreamReaderProtocol = streams.StreamReaderProtocol
 
 
@@ -34,8 +34,8 @@ def make_tls_transport(
     call_connection_made: bool = True,
     context: Any = None,
 ) -> TlsTransport:
-    """A transport on a connected socket, which is its own from now on; the waiter is told when the handshake is over,
-    or has failed."""
+    """Make a TLS transport on a connected socket, which the transport owns from now on. The waiter gets the outcome of
+    the handshake."""
     loop._ensure_fd_no_transport(sock)
     connection = TlsConnection(
         loop,
@@ -51,7 +51,7 @@ def make_tls_transport(
     try:
         loop._make_socket_transport(sock, connection, extra=extra, server=server, context=context)
     except BaseException:
-        transport.abort()  # nobody will see it: no warning that it was not closed
+        transport.abort()  # it never reaches the program, so it must not warn that it was left unclosed
         raise
     return transport
 
@@ -67,8 +67,8 @@ async def start_tls(
     ssl_handshake_timeout: float | None = None,
     ssl_shutdown_timeout: float | None = None,
 ) -> TlsTransport | None:
-    """TLS from here on: the transport that the protocol uses in place of this one. None, as on asyncio's own loop,
-    where the connection has ended without an error meanwhile."""
+    """Upgrade the connection to TLS; return the transport that replaces this one for the protocol. Like asyncio's own
+    loop, return None if the connection ends without an error during the handshake."""
     if not isinstance(sslcontext, ssl.SSLContext):
         raise TypeError(f"sslcontext is expected to be an instance of ssl.SSLContext, got {sslcontext!r}")
     if not getattr(transport, "_start_tls_compatible", False):
@@ -85,7 +85,7 @@ async def start_tls(
         *_timeouts(ssl_handshake_timeout, ssl_shutdown_timeout),
     )
     upgraded = TlsTransport(connection)
-    transport.pause_reading()  # nothing is to arrive before connection_made
+    transport.pause_reading()  # no data may arrive before connection_made
     if server_side:
         _take_over_what_was_read(protocol, connection)
     transport.set_protocol(connection)
@@ -97,13 +97,13 @@ async def start_tls(
         transport.close()
         made.cancel()
         resume.cancel()
-        del waiter  # its exception refers to this frame, which refers to it
+        del waiter  # breaks a cycle: its exception refers to this frame, which refers to the waiter
         raise
     return upgraded if connection.application.transport is upgraded else None
 
 
 def _timeouts(handshake: float | None, shutdown: float | None) -> tuple[float, float]:
-    """In seconds, None being asyncio's own."""
+    """The two timeouts in seconds; None stands for asyncio's default."""
     for name, value in (("ssl_handshake_timeout", handshake), ("ssl_shutdown_timeout", shutdown)):
         if value is not None and value <= 0:
             raise ValueError(f"{name} should be a positive number, got {value}")
@@ -114,7 +114,8 @@ def _timeouts(handshake: float | None, shutdown: float | None) -> tuple[float, f
 
 
 def _take_over_what_was_read(protocol: Any, connection: TlsConnection) -> None:
-    """A client that does not wait for the answer has sent the beginning of its handshake already."""
+    """Pass data that the stream reader already holds to the TLS connection: a client that doesn't wait for the
+    server's answer may have sent the beginning of its handshake."""
     reader = (
         getattr(protocol, "_stream_reader", None) if isinstance(protocol, _StreamReaderProtocol) else None
     )

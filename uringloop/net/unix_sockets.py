@@ -1,5 +1,5 @@
-"""Unix stream connections and servers. CPython's own code makes them, with each version's meaning of its arguments;
-it asks the loop for no more than `sock_connect`, transports and serving. Left to us: removing a server's socket."""
+"""Unix stream connections and servers. CPython's own code makes them, so each version's arguments keep their meaning;
+from the loop it needs only `sock_connect`, transports and serving. This file removes a closed server's socket."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ create_unix_server = unix_events._UnixSelectorEventLoop.create_unix_server
 
 
 def remove_socket_of(sock: socket.socket, inodes: dict[socket.socket, int]) -> None:
-    """Unlink the path a closing server listens on, if it is still this server's. `inodes` are filled by
-    create_unix_server from Python 3.13 on (`cleanup_socket`)."""
+    """Unlink the path of a server that closes, if the path is still this server's. create_unix_server fills `inodes`
+    from Python 3.13 on (`cleanup_socket`)."""
     inode = inodes.pop(sock, None)
     if inode is None:
         return
