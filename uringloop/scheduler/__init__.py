@@ -1,4 +1,4 @@
-"""Many loops, one program: contexts (a thread and its loop), and a scheduler that deals jobs out to them."""
+"""One program on many loops: contexts (a thread and its loop), and a scheduler that distributes jobs to them."""
 
 from uringloop.scheduler.context import Context, current_context
 from uringloop.scheduler.job import Job

@@ -1,5 +1,5 @@
-"""Context: one thread and its event loop. Owns both from start to end, and the intake that jobs come through.
-Decides nothing: which jobs come is dispatch's business, when it ends is the scheduler's."""
+"""Context: one thread and its event loop. Owns both from start to end, and the Intake through which jobs arrive.
+Makes no decisions: the dispatch policy chooses its jobs, and the scheduler decides when it ends."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from uringloop.scheduler.intake import Intake
 
 Hook = Callable[["Context"], object]
 
-# What a context gives its async generators, executor and stop hook to end in, where `grace` is less.
+# The least time in which a context's async generators, executor and stop hook may end; `grace`, if that is longer.
 LEAST_END_SECONDS = 3.0
 
 _here = threading.local()
 
 
 def current_context() -> Context | None:
-    """The context whose thread this is; None in any other."""
+    """Return the context that the calling thread belongs to; None in any other thread."""
     return getattr(_here, "context", None)
 
 
 class Context:
-    """A worker of a scheduler; `loop` is its event loop."""
+    """One worker thread of a scheduler; `loop` is its event loop."""
 
     def __init__(
         self,
@@ -44,21 +44,22 @@ class Context:
         self.loop: EventLoop = loop_factory()
         self.intake = Intake(self.loop, name)
         self.cpus = cpus
-        self.error: BaseException | None = None  # what its loop died of
-        self.abandoned: list[Any] = []  # jobs whose tasks would not end
-        # Called on its thread once it takes no more jobs.
+        self.error: BaseException | None = None  # the exception that ended its loop
+        self.abandoned: list[Any] = []  # jobs whose tasks did not end when cancelled
+        # Called on the context's thread, once the context takes no more jobs.
         self.stop_callbacks: set[Callable[[], object]] = set()
         self._on_start, self._on_stop = on_start, on_stop
         self._grace = 0.0
-        self._asked = False  # its own thread's: to stop
-        self._ends = False  # its own thread's: the loop runs for the last time, to end what is left
+        # Only the context's own thread uses these two:
+        self._asked = False  # to stop
+        self._ends = False  # the loop runs for the last time, to end the remaining tasks
         self._started = threading.Event()
         self._begun = self._cpu_clock = 0
-        self._last: dict[str, Any] = {}  # statistics of the end
+        self._last: dict[str, Any] = {}  # statistics of the loop, saved before it closes
         self.thread = threading.Thread(target=self._main, name=name)
 
     def start(self) -> None:
-        """Returns when the loop runs; raises what the start hook raised."""
+        """Start the thread, and wait until its loop runs. Raises the exception of the start hook."""
         self.thread.start()
         self._started.wait()
         if self.error is not None:
@@ -66,18 +67,20 @@ class Context:
             raise self.error
 
     def ask_to_stop(self, grace: float) -> None:
-        """From any thread: refuse jobs, cancel what runs, end. What does not end in `grace` is abandoned."""
+        """Ask the context to refuse jobs, cancel its tasks and end; may be called from any thread. Tasks that don't
+        end within `grace` seconds are abandoned."""
         self._grace = grace
-        with suppress(RuntimeError):  # closed already
+        with suppress(RuntimeError):  # the loop is closed already
             self.loop.call_soon_threadsafe(self._stop_running)
 
     def _stop_running(self) -> None:
         self._asked = True
-        if not self._ends:  # what ends it must not be stopped
+        if not self._ends:  # the last run, which ends the remaining tasks, must not be stopped
             self.loop.stop()
 
     def give_up(self) -> None:
-        """From any thread, once nobody waits for its own any more: whoever waits for its jobs is told."""
+        """Fail the jobs of a context whose thread is blocked, so that their waiters wake. Called from any thread, when
+        the stop no longer waits for the context."""
         error = RuntimeError(f"abandoned: {self.name} was held up when it was to stop")
         self.intake.close(error)
         self._abandon(error)
@@ -87,7 +90,7 @@ class Context:
 
     @property
     def load(self) -> int:
-        """Jobs that wait or run here; without a lock, and so of a moment ago."""
+        """The number of jobs that wait or run here; read without a lock, so it may be slightly old."""
         return self.intake.load
 
     @property
@@ -108,15 +111,15 @@ class Context:
             self._started.set()
 
     def _run(self) -> None:
-        """Until it is asked to stop. A job that raises SystemExit or KeyboardInterrupt, or stops the loop, ends the
-        loop's run: the job has its exception, and the loop goes on with all others."""
+        """Run the loop until the context is asked to stop. A job that raises SystemExit or KeyboardInterrupt, or stops
+        the loop, ends a run of the loop: the job gets the exception, and the loop runs again for all other jobs."""
         while not self._asked:
             try:
                 self.loop.run_forever()
             except (SystemExit, KeyboardInterrupt) as error:
                 if not any(
                     job._raised(error) for job in list(self.intake.running)
-                ):  # of no job: nobody else tells of it
+                ):  # no job has raised it, so only this can report it
                     message = f"{self!r} goes on after an exception that leaves a loop"
                     self.loop.call_exception_handler({"message": message, "exception": error})
 
@@ -153,7 +156,8 @@ class Context:
             loop.close()
 
     def _death(self) -> ContextDied | None:
-        """What its jobs fail with, each with one of its own: threads that raise the same one share its traceback."""
+        """Make the exception that a job fails with when the loop has died. Each job needs its own: threads that raise
+        the same exception share its traceback."""
         if self.error is None:
             return None
         death = ContextDied(f"{self.name} died of {self.error!r}")
@@ -161,8 +165,8 @@ class Context:
         return death
 
     def _finish(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it to its end, whatever comes out of the loop meanwhile: the SystemExit of a task that is being
-        cancelled, or somebody's loop.stop()."""
+        """Run the coroutine to its end, even if something ends the loop's run meanwhile: the SystemExit of a cancelled
+        task, or a task's loop.stop()."""
         task = self.loop.create_task(work)
         while not task.done():
             try:
@@ -179,7 +183,7 @@ class Context:
                 self.loop.call_exception_handler({"message": f"{ending!r} failed", "exception": error})
 
     async def _end_tasks(self) -> None:
-        """Cancel all tasks, those too that others start while they end."""
+        """Cancel all tasks, including those that start while others end."""
         deadline = time.monotonic() + self._grace
         asked: set[asyncio.Task[Any]] = {asyncio.current_task()}  # type: ignore[arg-type]
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
@@ -188,12 +192,12 @@ class Context:
             asked |= tasks
             left = deadline - time.monotonic()
             if left <= 0 and asked >= tasks:
-                await asyncio.sleep(0)  # they see their cancellation, if no more
+                await asyncio.sleep(0)  # let them receive the cancellation at least
                 break
             await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def statistics(self) -> dict[str, Any]:
-        """Jobs since the start, jobs now; of the loop: wakes, sleeps, and the busy fraction of one core."""
+        """Numbers of jobs since the start and of now; and the loop's wakes, sleeps and busy fraction of one core."""
         intake = self.intake
         loop: dict[str, Any] = self._last
         if self._cpu_clock:
@@ -221,17 +225,17 @@ class Context:
 
 
 async def _run_until_deadline(work: Coroutine[Any, Any, Any], deadline: float) -> None:
-    """What does not end by then, nor by being cancelled, is left behind: the loop closes."""
+    """Run the coroutine until the deadline, then cancel it. If that fails, leave it behind, and let the loop close."""
     task = asyncio.ensure_future(work)
     await asyncio.wait([task], timeout=max(deadline - time.monotonic(), 0))
     if not task.done():
         task.cancel()
-        task._log_destroy_pending = False  # type: ignore[attr-defined]  # as was said: left behind
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is left behind on purpose
         await asyncio.sleep(0)
 
 
 async def _end_executor(loop: EventLoop, deadline: float) -> None:
-    """loop.shutdown_default_executor(), but with a deadline on every Python: a thread of it may be blocked."""
+    """loop.shutdown_default_executor() with a deadline on every Python version: its threads may be blocked."""
     executor: Any = loop._default_executor  # type: ignore[attr-defined]
     if executor is None:
         return
@@ -239,8 +243,8 @@ async def _end_executor(loop: EventLoop, deadline: float) -> None:
 
     def wait() -> None:
         executor.shutdown(wait=True)
-        with suppress(RuntimeError):  # nobody waits any more: the loop is closed
-            loop.call_soon_threadsafe(ended.cancel)  # which is as good as a result, and may come late
+        with suppress(RuntimeError):  # the loop is closed, so it no longer waits for this
+            loop.call_soon_threadsafe(ended.cancel)  # instead of a result: does nothing if the future is done
 
     loop._executor_shutdown_called = True  # type: ignore[attr-defined]
     thread = threading.Thread(target=wait, name="ending an executor", daemon=True)

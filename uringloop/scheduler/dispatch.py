@@ -1,5 +1,5 @@
-"""Dispatch: which context a job goes to. A policy is a function of the living contexts and the job's key. It
-owns nothing but its own memory of where it was, and may be called by many threads at once."""
+"""The dispatch policies: they choose the context for a job. A policy is a function of the living contexts and the
+job's key. Its only state is a counter, and many threads may call it at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Dispatch = Callable[[Sequence[Context], Hashable], Context]
 
 
 def round_robin() -> Dispatch:
-    """One after the other."""
+    """The contexts in turn."""
     turns = itertools.count()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:
@@ -22,7 +22,7 @@ def round_robin() -> Dispatch:
 
 
 def least_loaded() -> Dispatch:
-    """Where the fewest jobs wait or run. With equal loads, one after the other."""
+    """The context where the fewest jobs wait or run; contexts with equal loads in turn."""
     turns = itertools.count()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:
@@ -40,8 +40,8 @@ def least_loaded() -> Dispatch:
 
 
 def by_key() -> Dispatch:
-    """Where the key's hash says: what has the same key shares a thread, and starts in order. Without one, one after
-    the other."""
+    """The context that the key's hash selects: jobs with the same key run on one thread and start in order. Jobs
+    without a key go to the contexts in turn."""
     keyless = round_robin()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:
@@ -51,7 +51,7 @@ def by_key() -> Dispatch:
 
 
 def local() -> Dispatch:
-    """On the submitter's own context; from elsewhere, one after the other."""
+    """The submitter's own context; jobs from other threads go to the contexts in turn."""
     elsewhere = round_robin()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:

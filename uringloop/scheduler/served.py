@@ -1,5 +1,5 @@
-"""Served: what Scheduler.serve returns. Owns a Share on every context: the listener there, and who is being served;
-connections belong to the loop that has them."""
+"""Served: a server that runs on every context, returned by Scheduler.serve. Owns a Share per context: the listener
+there and its handler tasks. Each connection belongs to the loop that accepted it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Factory = Callable[[], asyncio.BaseProtocol]
 
 
 class Share:
-    """What one context has of a server. Everything but `drain` is called on the context's own thread. Where the
-    context dies, another one of `shares` takes over its listener, with who waits there to be accepted."""
+    """One context's part of a server. All methods but `drain` are called on the context's own thread. If the context
+    dies, another share takes over its listening socket, with the connections in the socket's queue."""
 
     def __init__(
         self, context: Context, connected: Connected | None, factory: Factory | None, shares: list[Share]
@@ -33,9 +33,9 @@ class Share:
         self._shares = shares
         self.factory: Factory = self._make_protocol if factory is None else factory
         self._connected = connected
-        self.server: Any = None  # asyncio's, once there is one
+        self.server: Any = None  # asyncio's Server, once the share listens
         self._handling: set[asyncio.Task[None]] = set()
-        self._over: list[Callable[[], None]] = []  # what `drain` was given, until it was called
+        self._over: list[Callable[[], None]] = []  # the callback of `drain`, until it was called
         context.stop_callbacks.add(self._ends)
 
     def _make_protocol(self) -> asyncio.BaseProtocol:
@@ -63,13 +63,13 @@ class Share:
 
     @property
     def open(self) -> int:
-        """Connections; a moment old from another thread."""
+        """The number of open connections; other threads may read a slightly old value."""
         clients = getattr(self.server, "_clients", None)
         count: int = len(clients) if clients is not None else getattr(self.server, "_active_count", 0)
         return max(count, len(self._handling))
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting."""
         self.context.stop_callbacks.discard(self._ends)
         if self.server is not None:
             self.server.close()
@@ -88,7 +88,7 @@ class Share:
     def _to_another(self, what: str, sock: socket.socket) -> None:
         for share in self._shares:
             if share.server is not None and share.context.alive:
-                with suppress(RuntimeError):  # it ended just now
+                with suppress(RuntimeError):  # the context ended just now
                     share.context.loop.call_soon_threadsafe(getattr(share, what), sock)
                     return
         sock.close()
@@ -97,7 +97,7 @@ class Share:
         self._to_another("adopt_connection", socket.socket(fileno=fd))
 
     def adopt_listener(self, sock: socket.socket) -> None:
-        """Serve it with the listener of our own, until that one is closed."""
+        """Serve a dead context's listening socket beside our own, until the server closes."""
         server = self.server
         if server._sockets is None:
             sock.close()
@@ -111,7 +111,7 @@ class Share:
             )
 
     def adopt_connection(self, sock: socket.socket) -> None:
-        """Another has accepted it."""
+        """Serve a connection that a dead context has accepted."""
         for own in self.server._sockets or ():
             listener = self.context.loop._listeners.get(own)
             if listener is not None:
@@ -120,14 +120,14 @@ class Share:
         sock.close()
 
     def drain(self, serving: WaitGroup) -> None:
-        """From any thread: close, and be counted until all who are being served have been."""
+        """Close, and count in `serving` until all open connections have ended. May be called from any thread."""
         serving.begin()
         self._over.append(serving.end)
         self.context.stop_callbacks.add(self._drained)
         if not self.context.alive:
-            self._drained()  # it ended, or ends just now
+            self._drained()  # the context has ended, or is ending
             return
-        with suppress(RuntimeError):  # its loop closed, and has called it by then
+        with suppress(RuntimeError):  # the loop has closed, and the context called _drained before that
             self.context.loop.call_soon_threadsafe(self._start_draining)
 
     def _start_draining(self) -> None:
@@ -136,7 +136,7 @@ class Share:
 
     async def _drain(self) -> None:
         waiters = None if self.server is None else self.server._waiters
-        if waiters is not None:  # wait_closed() does this, but on 3.11, where it waits for nothing
+        if waiters is not None:  # as wait_closed() does, except on Python 3.11, where it returns at once
             waiter = asyncio.get_running_loop().create_future()
             waiters.append(waiter)
             await waiter
@@ -150,7 +150,7 @@ class Share:
 
 
 class Served:
-    """A server on every context."""
+    """A server with a listener on every context; Scheduler.serve makes it."""
 
     def __init__(
         self, contexts: tuple[Context, ...], connected: Connected | None, factory: Factory | None
@@ -159,7 +159,7 @@ class Served:
             raise TypeError(
                 "either client_connected_cb or protocol_factory says what to do with a connection"
             )
-        self.addresses: list[Any] = []  # what is listened on, as getsockname() says
+        self.addresses: list[Any] = []  # the listening sockets' addresses, from getsockname()
         self._shares: list[Share] = []
         self._shares += [
             Share(context, connected, factory, self._shares) for context in contexts if context.alive
@@ -174,16 +174,16 @@ class Served:
 
     @property
     def connections(self) -> int:
-        """How many are open, on all contexts; of a moment ago."""
+        """The number of open connections on all contexts; may be slightly old."""
         return sum(share.open for share in self._shares)
 
     @property
     def over(self) -> bool:
-        """Closed, with nobody being served: the scheduler forgets it."""
+        """Whether it is closed and has no connections left, so that the scheduler can drop it."""
         return self._closed and self.connections == 0
 
     def close(self) -> None:
-        """From anywhere: accept no more. Connections stay."""
+        """Stop accepting; open connections stay. May be called from any thread."""
         self._closed = True
         if self._unix is not None:
             self._unix.close(self._close_shares)
@@ -192,11 +192,11 @@ class Served:
 
     def _close_shares(self) -> None:
         for share in self._shares:
-            with suppress(RuntimeError):  # its loop is closed, and the server with it
+            with suppress(RuntimeError):  # the loop is closed, and so is the server on it
                 share.context.loop.call_soon_threadsafe(share.close)
 
     def drain(self, serving: WaitGroup) -> None:
-        """From any thread: close; `serving` counts each context until all its connections have ended."""
+        """Close; `serving` counts each context until its connections have ended. May be called from any thread."""
         self._closed = True
         if self._unix is None:
             self._drain_shares(serving)
@@ -216,7 +216,7 @@ class Served:
     def listening(
         self, scheduler: Scheduler, host: str | None, port: int | None, path: Any, options: dict[str, Any]
     ) -> Iterator[Job[None]]:
-        """Jobs to be waited for, one after the other: then it listens."""
+        """Yield the jobs that make the listeners; when the caller has awaited each in turn, the server listens."""
         if path is not None:
             from uringloop.scheduler.unix import UnixListener
 
@@ -229,14 +229,14 @@ class Served:
                 self.close()
             return
         for share in self._shares:
-            # Where port 0 was asked for, the first one's is everybody's.
+            # With port 0, the kernel chooses the first share's port, and all other shares use the same.
             port = self.port if self.addresses else port
             yield scheduler._submit_internal(self._listen(share, host, port, options), share.context)
 
     async def _listen(
         self, share: Share, host: str | None, port: int | None, options: dict[str, Any]
     ) -> None:
-        """One listener of this context's own: the kernel spreads the connections over all that share the port."""
+        """Make this context's listener. The kernel distributes connections over all listeners on the port."""
         loop = asyncio.get_running_loop()
         share.server = await loop.create_server(share.factory, host, port, reuse_port=True, **options)
         self.addresses += [sock.getsockname() for sock in share.server.sockets]

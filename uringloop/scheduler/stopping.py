@@ -1,4 +1,4 @@
-"""Stopping: what a stop reports, and how contexts are ended within a time."""
+"""Stopping: the report of a stop, and ending contexts within a time limit."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from uringloop.scheduler.job import Job
 
 @dataclass(frozen=True)
 class StopReport:
-    """What a stop had to break off."""
+    """What Scheduler.stop had to cancel or leave behind."""
 
     cancelled: int = 0  # jobs that did not finish in time
-    abandoned: list[Job[Any]] = field(default_factory=list)  # that did not even end when cancelled
-    dead: list[Context] = field(default_factory=list)  # contexts whose loop had died; `error` says of what
-    stuck: list[Context] = field(default_factory=list)  # whose thread was held up, and was left behind
-    connections: int = 0  # of servers, that were still open after `timeout`
+    abandoned: list[Job[Any]] = field(default_factory=list)  # jobs that did not end when cancelled
+    dead: list[Context] = field(default_factory=list)  # contexts whose loop had died, of their `error`
+    stuck: list[Context] = field(default_factory=list)  # contexts left behind, as their thread was blocked
+    connections: int = 0  # connections of servers that were still open after `timeout`
 
 
 def end_contexts(contexts: Iterable[Context], grace: float) -> list[Context]:
-    """Those that are held up, and were left behind."""
+    """End the contexts; return those that were left behind, because their thread was blocked."""
     for context in contexts:
         context.ask_to_stop(grace)
     deadline = time.monotonic() + longest_end_seconds(grace)
@@ -36,5 +36,5 @@ def end_contexts(contexts: Iterable[Context], grace: float) -> list[Context]:
 
 
 def longest_end_seconds(grace: float) -> float:
-    """The cancellations; generators and executors; the stop hook and the closing."""
+    """`grace` for cancelled tasks, then a limit for generators and executors, and one for the stop hook and close."""
     return grace + 2 * max(grace, LEAST_END_SECONDS)

@@ -1,4 +1,4 @@
-"""SyncThreads: the threads in which run_sync's functions run, beside the loops. Owns them, and knows which jobs run."""
+"""SyncThreads: the threads that run the functions of run_sync. Owns the threads, and knows which jobs run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _here = threading.local()
 class SyncThreads:
     def __init__(self, name: str) -> None:
         self._name = name
-        self._guard = threading.Lock()  # of making the threads: never held while somebody waits
+        self._guard = threading.Lock()  # guards the creation of the threads; never held during a wait
         self._threads: ThreadPoolExecutor | None = None
         self._closed = False
         self._running: set[Job[Any]] = set()
@@ -25,11 +25,11 @@ class SyncThreads:
 
     @property
     def is_current_thread(self) -> bool:
-        """Is this one of its threads?"""
+        """Whether the calling thread is one of these threads."""
         return getattr(_here, "sync_threads", None) is self
 
     def run(self, job: Job[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """RuntimeError once it is closed."""
+        """Run the function in a thread, and settle the job with its outcome. Raises RuntimeError once closed."""
         cvars = contextvars.copy_context()
         with self._guard:
             if self._closed:
@@ -58,17 +58,17 @@ class SyncThreads:
             self._busy.end()
 
     def close(self) -> None:
-        """Start no more; what waits for a thread is cancelled."""
+        """Start no more functions, and cancel those that wait for a thread."""
         with self._guard:
             self._closed = True
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def wait(self, timeout: float) -> list[Job[Any]]:
-        """For the functions that run; the jobs of those that do not end, which fail."""
+        """Wait for the running functions. Fail the jobs of those that don't end in time, and return these jobs."""
         if self._busy.wait_sync(timeout):
             if self._threads is not None:
-                self._threads.shutdown(wait=True)  # they have nothing left to do but to end
+                self._threads.shutdown(wait=True)  # doesn't block: the threads are idle
             return []
         error = RuntimeError(f"abandoned: its thread was held up when {self._name} was to stop")
         return [job for job in list(self._running) if job._settle(None, error)]

@@ -1,5 +1,6 @@
-"""UnixListener: a path has one listening socket, so one context accepts for all and hands the connections out in turn.
-Owns that socket and the path; when the context that accepts ends, another goes on."""
+"""UnixListener: a server on a Unix path. A path has one listening socket, so one context, the owner, accepts for all
+and hands the connections out in turn. UnixListener owns the socket and the path; when the owner ends, another context
+takes over."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Adopter(Listener):
-    """Listener's way to make a connection of a descriptor, where another context accepted it."""
+    """A Listener without a socket: makes transports for connections that another context accepted."""
 
     def __init__(self, share: Share, ssl: Any, timeouts: tuple[float | None, float | None]) -> None:
         self._loop, self._protocol_factory = share.context.loop, share.factory
@@ -39,7 +40,7 @@ class Adopter(Listener):
 
 
 class Spreader(Listener):
-    """Accepts, and hands out."""
+    """A Listener that hands its accepted connections out to the contexts."""
 
     def __init__(self, loop: Any, sock: socket.socket, hand_out: Callable[[socket.socket], None]) -> None:
         self._hand_out = hand_out
@@ -55,7 +56,7 @@ class Spreader(Listener):
 
 
 def _none() -> None:
-    raise AssertionError("its shares make the protocols")
+    raise AssertionError("the shares make the protocols")
 
 
 class UnixListener:
@@ -75,10 +76,10 @@ class UnixListener:
         self._adopters: dict[Share, Adopter] = {}
         self._stop_callbacks = {share.context: partial(self._owner_ends, share.context) for share in shares}
         self._guard = threading.Lock()  # of `_owner` and `_closed`
-        self._owner: Context | None = None  # who accepts, or is about to
-        self._closed: list[Callable[[], None]] | None = None  # what to call once nothing more is handed out
+        self._owner: Context | None = None  # the context that accepts, or is about to
+        self._closed: list[Callable[[], None]] | None = None  # called when the last connection is handed out
         self._ended = False
-        self._spreader: Spreader | None = None  # the owner's thread
+        self._spreader: Spreader | None = None  # only the owner's thread uses it
         self._sock = _listen(self.path, backlog)
         self._made = None if _is_abstract(self.path) else os.lstat(self.path)
 
@@ -87,10 +88,11 @@ class UnixListener:
         self._adopters[share] = Adopter(share, self._ssl, self._timeouts)
 
     def start(self, after: Context | None = None) -> None:
-        """From any thread; and again on the thread of a context that ends, `after` it."""
+        """Let a living context accept. Called from any thread, and again on the thread of an owner that ends, with
+        `after` naming it."""
         with self._guard:
             if self._owner is not after:
-                return  # another goes on already
+                return  # another context has taken over already
             for share in self._shares:
                 context = share.context
                 if self._closed is not None or context is after or not context.alive:
@@ -98,7 +100,7 @@ class UnixListener:
                 self._owner = context
                 context.stop_callbacks.add(self._stop_callbacks[context])
                 if not context.alive:
-                    continue  # the context may have called its stop callbacks before
+                    continue  # it may have run its stop callbacks before this one was added
                 with suppress(RuntimeError):
                     context.loop.call_soon_threadsafe(self._accept, context)
                     return
@@ -117,7 +119,8 @@ class UnixListener:
     def _stop_accepting(self) -> None:
         spreader, self._spreader = self._spreader, None
         if spreader is not None:
-            # Closed, its shares serve nobody new; but where only this context ends, the others serve whom it accepted.
+            # If only this context ends, the other contexts serve the connections that it accepts last. If the whole
+            # listener closes, they don't.
             spreader.stop(None if self._closed is not None else spreader.connected)
 
     def _hand_out(self, sock: socket.socket) -> None:
@@ -125,13 +128,13 @@ class UnixListener:
             self._turn += 1
             share = self._shares[self._turn % len(self._shares)]
             if share.context.alive:
-                with suppress(RuntimeError):  # it ended just now
+                with suppress(RuntimeError):  # the context ended just now
                     share.context.loop.call_soon_threadsafe(self._adopters[share].adopt, sock)
                     return
         sock.close()
 
     def close(self, then: Callable[[], None]) -> None:
-        """From any thread: accept no more; `then` is called when what was accepted has been handed out."""
+        """Stop accepting; may be called from any thread. Calls `then` when all accepted connections are handed out."""
         with self._guard:
             first = self._closed is None
             if first:
@@ -155,7 +158,8 @@ class UnixListener:
         self._end()
 
     def _end(self) -> None:
-        """Nobody accepts any more. Once: the path's number may be another's later."""
+        """No context accepts any more: close the socket and remove the path. Only once, because another server may
+        have made the same path later."""
         with self._guard:
             ended, self._ended = self._ended, True
         if ended:
@@ -165,7 +169,7 @@ class UnixListener:
             with suppress(OSError):
                 found = os.lstat(self.path)
                 if (found.st_dev, found.st_ino) == (self._made.st_dev, self._made.st_ino):
-                    os.unlink(self.path)  # still ours
+                    os.unlink(self.path)  # still the socket that this listener made
         with self._guard:
             waiting, self._closed = self._closed or [], []
         for then in waiting:
@@ -198,7 +202,7 @@ def _listen(path: str | bytes, backlog: int) -> socket.socket:
 
 
 def is_stale(path: str | bytes) -> bool:
-    """A socket that nobody listens on, as a server that was killed leaves it. Anything else stays where it is."""
+    """Whether the path is a socket without a listener, such as a killed server leaves. No other file is removed."""
     if not stat.S_ISSOCK(os.lstat(path).st_mode):
         return False
     with socket.socket(socket.AF_UNIX) as probe:
