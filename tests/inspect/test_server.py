@@ -91,7 +91,7 @@ def test_it_answers_although_a_loop_is_stuck(inspector: Inspector, running: Any)
         (b"no JSON\n", "JSONDecodeError"),
         (b"[]\n", "TypeError"),
         (b"{}\n", "KeyError"),
-        (b'{"want": "money"}\n', "what is 'money'"),
+        (b'{"want": "money"}\n', "unknown request 'money'"),
         (b'{"want": "trace", "room": 0}\n', "room must be"),
     ],
 )

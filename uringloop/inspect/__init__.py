@@ -1,4 +1,5 @@
-"""Looking at loops: what they did, what they have in the kernel, what this machine offers. Free until asked."""
+"""Inspection: statistics and operations of loops, tracing, watchdogs, and what this machine offers. It costs a loop
+nothing while it is not used."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ __all__ = [
     "watchdog",
 ]
 
-# Imported when first used: a program that does not look needs none of it.
+# Imported on first use: a program that doesn't inspect its loops needs none of them.
 _ROOMS = {
     "Inspector": "server",
     "SlowCallback": "watchdogs",

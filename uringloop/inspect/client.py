@@ -1,4 +1,4 @@
-"""The other end of the inspector: asks a process what its loops do."""
+"""The client of the inspector: asks a process what its loops do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 10  # seconds
 
 
 class Client:
-    """A connection to the inspector of a process. InspectionFailed says in one line why there is none, or no more."""
+    """A connection to the inspector of a process. If it fails or ends, InspectionFailed says why in one line."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -44,7 +44,7 @@ class Client:
         return self._answer()
 
     def trace(self, seconds: float, room: int) -> dict[str, Any]:
-        """Of the next `seconds`, or (0) until `stop`."""
+        """Record the next `seconds`, or with 0 until `stop`; return the trace."""
         self._connection.settimeout(None)
         self._ask({"want": "trace", "seconds": seconds, "room": room})
         self._tracing = True
@@ -53,10 +53,10 @@ class Client:
         return self._answer()
 
     def stop(self) -> None:
-        """From a signal handler, at any moment: the trace is to end, and nothing further is asked."""
+        """End the trace; the client can make no further request. A signal handler may call this at any moment."""
         self._stopped = True
         if self._tracing:
-            with suppress(OSError):  # it has ended
+            with suppress(OSError):  # the connection has ended
                 self._connection.shutdown(socket.SHUT_WR)
 
     def _ask(self, request: dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ def _connect(pid: int) -> socket.socket:
 
 
 def _places(owner: int) -> list[Path]:
-    """Its environment may be another than ours."""
+    """The folders where the socket may be: the environment of the process may differ from ours."""
     return list(dict.fromkeys([*folders(), Path(f"/run/user/{owner}"), Path("/tmp")]))
 
 

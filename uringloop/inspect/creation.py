@@ -1,4 +1,4 @@
-"""Where a thing was made that nobody closed: debug mode remembers the stack, and the warning shows it."""
+"""The stack where an unclosed object was made: debug mode stores it, and the warning shows it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 
 def creation_stack(loop: Any) -> traceback.StackSummary | None:
-    """The stack of whoever called the caller, in debug mode."""
+    """In debug mode, the stack of the calling function; otherwise None."""
     return format_helpers.extract_stack(sys._getframe(1)) if loop.get_debug() else None
 
 
 def creation_note(stack: traceback.StackSummary | None) -> str:
-    """To stand behind "unclosed ..."."""
+    """The text that follows "unclosed ..." in a warning."""
     return f", made at (most recent call last):\n{''.join(stack.format()).rstrip()}" if stack else ""
 
 
 class WarnsWithStack:
-    """Before a transport class of asyncio's, whose finaliser warns through what it is given."""
+    """A mixin before a transport class of asyncio, whose finaliser warns through its `_warn` argument."""
 
     made_at: traceback.StackSummary | None = None
 

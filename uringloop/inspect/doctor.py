@@ -1,5 +1,5 @@
-"""Doctor: what this machine lets the loop do, why not more, and what to do about it. Reads only; makes one short-lived
-ring, as the first loop does."""
+"""The doctor: what this machine offers and refuses, why, and what to do about it. Changes nothing; makes one
+short-lived ring, as the first loop does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uringloop._core.kernel.probe import locked_by_a_ring, locked_memory, offere
 from uringloop._core.objects.counters import DEBUG_BUILD
 from uringloop.version import __version__
 
-# What the core looks for, the first kernel that has it, and what it is for.
+# Each feature that the core probes: the first kernel that has it, and its purpose.
 FEATURES = {
     "single_issuer": ("6.0", "one thread submits: the kernel takes no lock"),
     "defer_taskrun": ("6.1", "completions are worked on when the loop asks, not between two instructions"),
@@ -40,7 +40,7 @@ FEATURES = {
 }
 _WITHOUT_RING = {"udp_segment"}
 FEW_LOOPS = 64
-_INSTEAD = {"coop_taskrun": "defer_taskrun"}  # used instead, where offered
+_INSTEAD = {"coop_taskrun": "defer_taskrun"}  # the loop uses the second instead, if the kernel offers it
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Feature:
 class Report:
     """What `diagnose` found."""
 
-    usable: bool  # io_uring
-    chosen: bool  # epoll, by URINGLOOP_ENGINE: io_uring is not used, usable or not
-    cause: str  # "" where it is usable
+    usable: bool  # io_uring is usable
+    chosen: bool  # URINGLOOP_ENGINE chooses epoll, whether or not io_uring is usable
+    cause: str  # why io_uring is refused; "" if it is usable
     versions: dict[str, str]
     limits: dict[str, str]
     features: list[Feature]
@@ -69,7 +69,7 @@ class Report:
 
 
 def diagnose() -> Report:
-    """Ask the machine. OSError where the kernel is short of something just now."""
+    """Probe the machine. Raises OSError if the kernel is temporarily short of a resource."""
     try:
         refused = refusal()
         locked = 0 if refused is not None else locked_by_a_ring()
@@ -127,7 +127,7 @@ def _loops_that_fit(locked: int) -> int:
 
 
 def _locked(usable: bool, locked: int) -> str:
-    """`locked`: by the ring of one loop."""
+    """Describe the limit of locked memory. `locked` is how much of it the ring of one loop takes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     unlimited = resource.RLIM_INFINITY
     limit = _amount(soft) if soft == unlimited else f"{soft // 1024} KB"
@@ -154,7 +154,7 @@ def _features(usable: bool) -> list[Feature]:
             elif instead is not None and here[instead]:
                 note = f"not needed: {instead} is used"
             elif not usable:
-                note = f"not used: no ring is to be had; {what}"
+                note = f"not used: no ring can be made; {what}"
             else:
                 note = f"not offered; {what}"
         found.append(Feature(name, here[name], since, note))
@@ -213,7 +213,7 @@ def _container() -> str:
 
 
 def as_dict(report: Report) -> dict[str, Any]:
-    """For JSON."""
+    """The report as a dictionary, for JSON."""
     return {
         "usable": report.usable,
         "engine": "uring" if report.usable and not report.chosen else "epoll",

@@ -1,5 +1,6 @@
-"""Looking: which loops there are in this process, and who looks at them. A loop is told to tell (`_core/loop/watch.pyx`)
-what somebody wants to know, and nothing once nobody does. Any thread may begin and end to look."""
+"""Observers: the registry of this process's loops and of the observers that inspect them. A loop's monitor
+(`_core/loop/watch.pyx`) records only what an observer has requested, and nothing after the last observer has ended. Any
+thread may make and end an observer."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from typing import Any
 
 from uringloop._core.loop.watch import LoopMonitor
 
-_guard = threading.RLock()  # a collection inside may end a loop
+_guard = threading.RLock()  # reentrant: the garbage collector may run inside, and end a loop
 _loops: weakref.WeakSet[Any] = weakref.WeakSet()
 _observers: list[Observer] = []
 _numbers = itertools.count(1)
 
 
 class Observer:
-    """Somebody looks, at one loop or (None) at all there are and will be, until `end`. `begin` is called with each of
-    them and its watch, before it tells anything."""
+    """Observes one loop, or with None all present and future loops, until `end`. Calls `begin` with each loop and its
+    monitor, before the monitor records anything for it."""
 
     def __init__(
         self, flags: int, loop: Any = None, begin: Callable[[Any, LoopMonitor], object] | None = None
@@ -45,12 +46,12 @@ class Observer:
         if self.covers(loop):
             if self._begin is not None:
                 if loop.monitor is None:
-                    loop._set_monitor_flags(0)  # makes one
+                    loop._set_monitor_flags(0)  # makes the monitor
                 self._begin(loop, loop.monitor)
             _apply_flags(loop)
 
     def end(self) -> None:
-        """Once or more often."""
+        """End the observation; may be called more than once."""
         with _guard:
             if self in _observers:
                 _observers.remove(self)
@@ -77,14 +78,14 @@ def _apply_flags(loop: Any) -> None:
 
 
 def loops() -> list[Any]:
-    """Those of this process that are not closed, the oldest first."""
+    """The loops of this process that are not closed, the oldest first."""
     with _guard:
         found = [loop for loop in _loops if not loop.is_closed()]
     return sorted(found, key=lambda loop: int(loop._number))
 
 
 def register_loop(loop: Any) -> int:
-    """A new loop: its number."""
+    """Register a new loop; return its number."""
     with _guard:
         number = next(_numbers)
         loop._number = number
@@ -99,7 +100,7 @@ def register_loop(loop: Any) -> int:
 
 
 def _after_fork_in_child() -> None:
-    # Who looked were threads of the parent.
+    # The observers were threads of the parent.
     global _guard
     _guard = threading.RLock()
     _observers.clear()

@@ -1,8 +1,8 @@
-"""OpenTelemetry: metrics of loops, and a span for each slow callback, to whatever provider the program has set up.
-Needs the extra `opentelemetry`.
+"""OpenTelemetry: exports metrics of loops, and a span for each slow callback, to the program's providers. Needs the
+extra `opentelemetry`.
 
-The metrics are loop.statistics(), read when they are exported: that costs the loop nothing. How long callbacks take can
-be known only by looking at each, so the histogram and the spans are there only with `callbacks=True`."""
+The metrics are loop.statistics(), read at export, which costs the loop nothing. The durations of callbacks have to be
+measured one by one, so the histogram and the spans exist only with `callbacks=True`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES = {"cpu_seconds": "cpu_time"}
 
 
 class Instrumentation:
-    """What `instrument` returns. Tells until `end`, which is also the end of a with-block."""
+    """What `instrument` returns. Exports until `end`; as a context manager, until the end of the block."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Instrumentation:
         meter = metrics.get_meter("uringloop", __version__, meter_provider)
         self._tracer = trace.get_tracer("uringloop", __version__, tracer_provider)
         if callbacks:
-            # First: what it is given while the others are read is exported with them.
+            # Made first, so that the values it gets while the other instruments are read are exported with them.
             self._durations = meter.create_histogram(
                 "uringloop.callback.duration",
                 "s",
@@ -73,7 +73,7 @@ class Instrumentation:
         self.end()
 
     def end(self) -> None:
-        """Once or more often."""
+        """End the export; may be called more than once."""
         self._ended = True
         if self._observer is not None:
             self._observer.end()
@@ -90,7 +90,7 @@ class Instrumentation:
         def read(options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
             found = []
             for loop in self._loops():
-                if name == "turns" and self._observer is not None:  # once an export
+                if name == "turns" and self._observer is not None:  # once per export
                     for seconds in loop.monitor.take_samples():
                         self._durations.record(seconds, _attributes(loop))
                 found.append(metrics.Observation(getattr(loop.statistics(), name), _attributes(loop)))
@@ -125,8 +125,10 @@ def instrument(
     meter_provider: metrics.MeterProvider | None = None,
     tracer_provider: trace.TracerProvider | None = None,
 ) -> Instrumentation:
-    """Export the statistics of a loop, or (None) of all there are and will be. With `callbacks`, which costs each of
-    them a look at the clock, also how long they take, and a span for each that takes `slow_seconds`."""
+    """Export the statistics of a loop, or with None of all present and future loops.
+
+    With `callbacks`, also export the durations of callbacks, and a span for each that takes `slow_seconds` or longer.
+    That costs one reading of the clock per callback."""
     if not slow_seconds >= 0:
         raise ValueError(f"slow_seconds must be at least 0, not {slow_seconds!r}")
     if loop is not None and loop.is_closed():

@@ -1,4 +1,4 @@
-"""Operation: one thing a loop has in the kernel, and for whom. A snapshot: it holds nothing in the kernel."""
+"""Operation: a description of one operation that a loop has in the kernel. It doesn't keep the operation alive."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One of what `loop.operations()` returns."""
+    """One operation in the list that `loop.operations()` returns."""
 
     kind: str  # of operation: "RecvOp multishot", "FileOp read", ...
-    fd: int  # -1 where there is none
-    state: str  # "queued" for the next entering of the kernel, "in kernel", "cancelling"
-    owner: Any  # the transport, server, handle or task it is for; None: the loop itself
-    since: float | None = None  # loop.time() of its submission, if somebody looked then (a watchdog, say)
+    fd: int  # -1 if it has none
+    state: str  # "queued" (for the next entry into the kernel), "in kernel" or "cancelling"
+    owner: Any  # the transport, server, handle or task that it is for; None: the loop itself
+    since: float | None = None  # loop.time() of its submission, if an observer (a watchdog, say) was active
 
     def __str__(self) -> str:
         since = "" if self.since is None else f" since {self.since:.6f}"
@@ -24,7 +24,7 @@ class Operation:
 
 
 def operations(loop: Any) -> list[Operation]:
-    """The oldest first. In the loop's own thread, or while it does not run."""
+    """The loop's operations, the oldest first. Only in the loop's own thread, or while the loop doesn't run."""
     if loop.is_closed():
         return []
     loop._check_thread()
@@ -41,7 +41,7 @@ def _since(loop: Any, op: Any) -> float | None:
 
 
 def _owner(owner: Any) -> Any:
-    """For a future, the task that awaits it."""
+    """The owner; if that is a future, the task that awaits it."""
     if isinstance(owner, Future):
         for callback, _ in getattr(owner, "_callbacks", None) or ():
             task = getattr(callback, "__self__", None)

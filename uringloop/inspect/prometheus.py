@@ -1,4 +1,4 @@
-"""The statistics of loops as Prometheus reads them. Opens no port: serve the text from where you like."""
+"""The statistics of loops in Prometheus's text format. Opens no port: the program serves the text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELP = {
 
 
 def prometheus_text(loops: Mapping[str, Any]) -> str:
-    """The text for `{name: loop}`, or for `{name: loop.statistics()}` where another thread is to ask."""
+    """Return the text for `{name: loop}`, or for `{name: loop.statistics()}`, if another thread produces the text."""
     found = {
         name: loop if isinstance(loop, Statistics) else loop.statistics() for name, loop in loops.items()
     }

@@ -1,4 +1,4 @@
-"""Rates: what a loop did between two snapshots of its process."""
+"""Rates: what a loop did per second between two snapshots of its process."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    turns: float  # a second, as are the next three
+    turns: float  # per second, as are the next three
     callbacks: float
     submitted: float
     system_calls: float
-    busy: float | None  # of the time, not asleep, from 0 to 1; None while that is not known
-    cpu: float  # of one core
+    busy: float | None  # fraction of the time that the loop was awake, from 0 to 1; None if not known
+    cpu: float  # fraction of one core
 
 
 def rates(before: dict[str, Any], after: dict[str, Any]) -> dict[int, Rates]:
-    """By the number of the loop; of loops made between the two, nothing is known yet."""
+    """The rates by loop number; without loops that were made between the two snapshots."""
     seconds = max(after["time"] - before["time"], 1e-6)
     earlier = {loop["number"]: loop for loop in before["loops"]}
     found = {}

@@ -1,7 +1,7 @@
-"""The inspector: a Unix socket on which this process answers what its loops do, to processes of the same user. Served
-by a thread of its own, so that it answers although a loop is stuck; who does not ask costs nothing.
+"""The inspector: a Unix socket that tells processes of the same user what the loops of this process do. A thread of its
+own serves it, so it answers even if a loop is stuck; without a client it costs nothing.
 
-A request is a line of JSON, `{"want": "snapshot"}` or `{"want": "trace"}`; so is the answer."""
+A request is one line of JSON, `{"want": "snapshot"}` or `{"want": "trace"}`; so is the answer."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from uringloop.inspect.tracing import ROOM, Tracing
 
 MOST_CLIENTS = 8
 MOST_REQUEST = 4096  # bytes
-PATIENCE = 10  # seconds for a client that does not read
+PATIENCE = 10  # seconds to wait for a client that doesn't read
 
 
 def folders() -> list[Path]:
-    """Where the socket may be, the first that will do."""
+    """The folders for the socket: the inspector uses the first that works."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return [Path(runtime), Path("/tmp")] if runtime else [Path("/tmp")]
 
@@ -39,14 +39,14 @@ def socket_name(pid: int | str) -> str:
 
 
 def user_of(connection: socket.socket) -> tuple[int, int]:
-    """The process and the user at the other end, as the kernel knows them."""
+    """The process ID and user ID of the peer, from the kernel."""
     size = struct.calcsize("3i")
     pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return pid, uid
 
 
 class Inspector:
-    """What `serve` returns: the socket, and who serves it, until `close`."""
+    """What `serve` returns: the socket and the threads that serve it, until `close`."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -71,7 +71,7 @@ class Inspector:
         self.close()
 
     def close(self) -> None:
-        """Answer no more, and remove the socket."""
+        """End the connections and the threads, and remove the socket."""
         global _serving
         with self._guard:
             if self.closed:
@@ -85,20 +85,20 @@ class Inspector:
             self.path.unlink()
         for each in (self._listening, *clients):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)  # ends what its thread waits for
+                each.shutdown(socket.SHUT_RDWR)  # wakes its thread
         for thread in (self._thread, *threads):
             if thread is not threading.current_thread():
                 thread.join(PATIENCE)
         self._listening.close()
 
     def _left_by_fork(self) -> None:
-        """In a child: the socket, the threads and the clients are the parent's."""
+        """In a forked child: close our copies of the descriptors. Socket, threads and clients belong to the parent."""
         self.closed = True
         atexit.unregister(self.close)
         self._listening.close()
         for client in list(self._clients):
             with suppress(OSError):
-                os.close(client.detach())  # whatever a thread that is not there any more was doing with it
+                os.close(client.detach())  # not close(): a thread that the child lacks may have been using it
 
     # The inspector's own threads
 
@@ -109,7 +109,7 @@ class Inspector:
             except OSError:
                 if self.closed:
                     return
-                threading.Event().wait(0.1)  # out of descriptors: asking again at once would take a core
+                threading.Event().wait(0.1)  # out of descriptors: retrying at once would occupy a core
                 continue
             with self._guard:
                 welcome = (
@@ -139,7 +139,7 @@ class Inspector:
                         return
                     self._send(client, self._answer(line, client))
         except (OSError, ValueError):
-            pass  # it is gone
+            pass  # the client is gone
         finally:
             look.end()
             with self._guard:
@@ -159,13 +159,13 @@ class Inspector:
                 return snapshot(int(request.get("tasks", 100)))
             if want == "trace":
                 return _trace(client, float(request.get("seconds", 0)), int(request.get("room", ROOM)))
-            return {"error": f"what is {want!r}? A snapshot or a trace can be had"}
+            return {"error": f"unknown request {want!r}: ask for a snapshot or a trace"}
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
 
 def _trace(client: socket.socket, seconds: float, room: int) -> dict[str, Any]:
-    """For so long (0: no limit), or until the client says something, or goes."""
+    """Record for `seconds` (0: no limit), or until the client sends something or hangs up."""
     with Tracing(room=room) as tracing:
         client.settimeout(seconds or None)
         with suppress(TimeoutError):
@@ -180,7 +180,7 @@ def _listen() -> tuple[socket.socket, Path]:
         path = folder / socket_name(os.getpid())
         listening = socket.socket(socket.AF_UNIX)
         try:
-            os.fchmod(listening.fileno(), 0o600)  # before bind: nobody else's from the first moment on
+            os.fchmod(listening.fileno(), 0o600)  # before bind, so that no other user can ever connect
             try:
                 listening.bind(str(path))
             except OSError:
@@ -198,7 +198,8 @@ def _listen() -> tuple[socket.socket, Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes left. One that is there may have made its socket just now, and not listen yet."""
+    """Remove the sockets of killed processes. A living process is left alone: it may have made its socket just now,
+    and not listen yet."""
     for path in folder.glob(socket_name("*")):
         number = path.name.removeprefix("uringloop-").removesuffix(".sock")
         if number.isdigit() and not os.path.exists(f"/proc/{number}") and _is_left_over(path):
@@ -207,7 +208,8 @@ def _sweep(folder: Path) -> None:
 
 
 def _is_left_over(path: Path) -> bool:
-    """Of a process of the same number, which was killed; not of one that lives, in another container say."""
+    """Whether nothing listens on the socket: it was left by a killed process with this number. A living process may
+    have the same number in another container."""
     with socket.socket(socket.AF_UNIX) as other:
         try:
             other.connect(str(path))
@@ -224,7 +226,7 @@ _warned = False
 
 
 def serve() -> Inspector:
-    """Open the inspector of this process, or return the one that is open. OSError where no socket can be made."""
+    """Open the inspector of this process, or return the open one. Raises OSError if no socket can be made."""
     global _serving
     with _opening:
         if _serving is None:
@@ -233,7 +235,7 @@ def serve() -> Inspector:
 
 
 def serve_as_asked() -> None:
-    """URINGLOOP_INSPECT=1: that it fails is no reason for the program not to run."""
+    """Open the inspector for URINGLOOP_INSPECT=1. If that fails, only warn: the program must run anyway."""
     global _warned
     try:
         serve()

@@ -1,5 +1,5 @@
-"""Snapshot: what the loops of this process do at this moment, as what JSON can say. From any thread, at once, although
-a loop may be stuck; so nothing here waits for a loop, unless Python runs without the GIL."""
+"""Snapshots: what the loops of this process do at this moment, as JSON values. Any thread can take one at once, even if
+a loop is stuck; so nothing here waits for a loop, unless Python runs without the GIL."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ from uringloop.version import __version__
 T = TypeVar("T")
 
 FORMAT = 1
-STUCK = 0.1  # seconds: the stack of what runs so long is shown
-PATIENCE = 0.5  # seconds to wait for a loop where its tasks can't be looked at from outside
+STUCK = 0.1  # seconds after which a snapshot shows the stack of a running callback
+PATIENCE = 0.5  # seconds to wait for a loop whose tasks other threads can't read
 _OWN = str(Path(__file__).parents[1] / "loop.py")
 
 
 def snapshot(tasks: int = 100) -> dict[str, Any]:
-    """All loops that are not closed, with at most so many of the tasks of each. Figures about time (`slept_seconds`,
-    `slowest`, `operations`) are there while somebody looks: `uringloop top`, a watchdog, a trace."""
+    """Describe all loops that are not closed, with at most `tasks` tasks of each.
+
+    `slept_seconds`, `slowest` and `operations` are filled in only while an observer is active: `uringloop top`, a
+    watchdog or a trace."""
     return {
         "format": FORMAT,
         "pid": os.getpid(),
@@ -84,7 +86,7 @@ def _thread_name(ident: int | None) -> str | None:
 
 
 def running(loop: Any, least: float | None = None) -> dict[str, Any] | None:
-    """The callback that runs, with its stack if that is so for `least` seconds (STUCK) already."""
+    """The running callback, with its stack if it has run for at least `least` seconds (default: STUCK)."""
     now = loop.monitor.running()
     if now is None:
         return None
@@ -96,12 +98,12 @@ def running(loop: Any, least: float | None = None) -> dict[str, Any] | None:
         stack = stack_of(loop)
         after = loop.monitor.running()
         if after is None or after[0] != begun:
-            return None  # the stack is another's
+            return None  # the stack belongs to another callback
     return {"begun": begun, "seconds": seconds, "name": name, "detail": detail, "stack": stack}
 
 
 def stack_of(loop: Any) -> list[str]:
-    """What the loop's thread is at, below the loop itself, the innermost last."""
+    """The stack of the loop's thread, without the loop's own frames, the innermost call last."""
     frame = sys._current_frames().get(loop._thread_id or 0)
     if frame is None:
         return []
@@ -124,7 +126,7 @@ def _slowest(loop: Any) -> list[dict[str, Any]]:
 
 
 def _tasks(loop: Any, most: int) -> dict[str, Any] | None:
-    """None: they could not be looked at in time."""
+    """The loop's tasks; None if they could not be read in time."""
     if getattr(sys, "_is_gil_enabled", lambda: True)() or loop._thread_id in (None, threading.get_ident()):
         return _look_at_tasks(loop, most)
     return _in_loop(loop, lambda: _look_at_tasks(loop, most))
@@ -151,7 +153,7 @@ def _in_loop(loop: Any, function: Callable[[], T]) -> T | None:
 def _look_at_tasks(loop: Any, most: int) -> dict[str, Any] | None:
     try:
         found = list(asyncio.all_tasks(loop))
-    except RuntimeError:  # too many come and go
+    except RuntimeError:  # the set of tasks keeps changing while all_tasks() copies it
         return None
     shown = sorted(found, key=lambda task: task.get_name())[:most]
     return {"count": len(found), "shown": [_task(task) for task in shown]}

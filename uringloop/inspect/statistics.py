@@ -1,4 +1,5 @@
-"""Statistics: what a loop did since it was made, and what it has now. Read from counters the loop keeps anyway."""
+"""Statistics: counters of what a loop has done, and the sizes of what it has now. The loop keeps these counters
+anyway."""
 
 from __future__ import annotations
 
@@ -11,32 +12,32 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What `loop.statistics()` returns. Counters are since the loop was made, the others are of this moment."""
+    """What `loop.statistics()` returns. Counters start when the loop is made; the other fields are of this moment."""
 
     engine: str
-    turns: int  # passes through ready, kernel, timers
+    turns: int  # passes through ready queue, kernel and timers
     callbacks: int  # handles, timers and completed operations run
     submitted: int  # operations handed to the kernel
     completed: int  # completions the kernel reported
     sleeps: int  # times the thread waited in the kernel
     wakes: int  # times another thread ended such a wait
-    system_calls: int  # entering the kernel to submit or wait
-    ready: int  # waiting for the next turn
-    timers: int  # scheduled and not cancelled
-    waiting: int  # handed in by other threads and not yet taken
-    in_kernel: int  # operations
-    transports: int
-    buffers: int  # for receiving
-    buffers_out: int  # of these, not given back yet
-    cpu_seconds: float  # of the thread that runs the loop; 0 while none does
+    system_calls: int  # system calls to submit or wait
+    ready: int  # callbacks waiting for the next turn
+    timers: int  # timers scheduled and not cancelled
+    waiting: int  # callbacks from other threads that the loop has not taken yet
+    in_kernel: int  # operations in the kernel
+    transports: int  # open transports
+    buffers: int  # receive buffers
+    buffers_out: int  # receive buffers not given back yet
+    cpu_seconds: float  # CPU time of the thread that runs the loop; 0 while no thread does
 
 
-# Those that only grow.
+# The fields that only grow.
 COUNTERS = ("turns", "callbacks", "submitted", "completed", "sleeps", "wakes", "system_calls", "cpu_seconds")
 
 
 def thread_cpu_seconds(ident: int) -> float:
-    """CPU time of a thread, which may end at any moment unless it is the caller's own; 0 where nothing tells."""
+    """CPU time of a thread. Another thread than the caller's may end at any moment: 0 if its time can't be read."""
     if ident == threading.get_ident():
         return time.thread_time()
     natives = [thread.native_id for thread in threading.enumerate() if thread.ident == ident]

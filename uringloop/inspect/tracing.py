@@ -1,5 +1,5 @@
-"""Tracing: turns, sleeps, callbacks and operations of loops, one by one, as a file for Perfetto (ui.perfetto.dev) or
-Chrome (chrome://tracing). What is kept is bounded: the last `room` records of each loop."""
+"""Tracing: records each turn, sleep, callback and operation of loops, in a file for Perfetto (ui.perfetto.dev) or
+Chrome (chrome://tracing). The memory is bounded: it keeps the last `room` records of each loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Record = tuple[str, int, int, int, int, str, "str | None"]
 
 
 class Tracing:
-    """Records from now on until `end`, one loop or (None) all there are and will be."""
+    """Records one loop, or with None all present and future loops, from now on until `end`."""
 
     def __init__(self, loop: Any = None, room: int = ROOM) -> None:
         if room < 1:
@@ -55,7 +55,7 @@ class Tracing:
         self._watches.append((loop._number, watch))
 
     def end(self) -> None:
-        """Once or more often."""
+        """End the recording; may be called more than once."""
         with self._guard:
             if self._events is not None:
                 return
@@ -69,7 +69,7 @@ class Tracing:
                 self._events += _events(number, [*records, *unfinished])
 
     def document(self) -> dict[str, Any]:
-        """What the file says; only after `end`."""
+        """The content of the trace file; only after `end`."""
         if self._events is None:
             raise RuntimeError("the trace has not ended")
         return {
@@ -80,7 +80,7 @@ class Tracing:
 
 
 def _unfinished(watch: LoopMonitor) -> Iterator[Record]:
-    """The callback that still runs, and what is in the kernel."""
+    """Records for the callback that still runs and the operations still in the kernel."""
     now = watch.running()
     if now is not None:
         _, since, called, kind = now
@@ -96,8 +96,8 @@ def _named(what: str, thread: int, name: str) -> dict[str, Any]:
 
 
 def _events(thread: int, records: list[Record]) -> Iterator[dict[str, Any]]:
-    """One track a loop: its turns and sleeps, and in the turns its callbacks. Operations overlap, so they have tracks
-    of their own."""
+    """Make the trace's events. A loop has one track for its turns and sleeps, with the callbacks inside the turns.
+    Operations overlap, so they have tracks of their own."""
     at = {"pid": os.getpid(), "tid": thread}
     for serial, (kind, start, took, number, ran, name, detail) in enumerate(
         sorted(records, key=lambda record: (record[1], -record[2]))
@@ -125,7 +125,7 @@ def _events(thread: int, records: list[Record]) -> Iterator[dict[str, Any]]:
 
 
 def write_document(document: dict[str, Any], file: IO[str]) -> None:
-    """As JSON, an event a line."""
+    """Write the trace as JSON, one event per line."""
     rest = {name: value for name, value in document.items() if name != "traceEvents"}
     file.write('{"traceEvents": [\n')
     for at, event in enumerate(document["traceEvents"]):
@@ -134,11 +134,12 @@ def write_document(document: dict[str, Any], file: IO[str]) -> None:
     file.flush()
 
 
-class trace:  # reads as what it does: `with trace(path):`
-    """`with uringloop.inspect.trace(path):` writes what loops do meanwhile; the program may end inside.
+class trace:  # lower case, because it reads like a function: `with trace(path):`
+    """`with uringloop.inspect.trace(path):` records the loops during the block and writes the trace at its end.
 
-    A loop, or (None) all there are and will be; the last `room` records of each. OSError where the file can't be
-    opened, at once, or written, at the end."""
+    Records `loop`, or with None all present and future loops, and keeps the last `room` records of each. If the program
+    ends inside the block, the trace is written at exit. Raises OSError at once if the file can't be opened, and at the
+    end if it can't be written."""
 
     def __init__(self, path: str | os.PathLike[str], loop: Any = None, *, room: int = ROOM) -> None:
         self._path, self._loop, self._room = path, loop, room
@@ -147,7 +148,7 @@ class trace:  # reads as what it does: `with trace(path):`
         self._error: OSError | None = None
         self._pid = 0
         self.events = 0  # written
-        self.lost = 0  # records that found no room
+        self.lost = 0  # records dropped because later ones needed their room
 
     def start(self) -> None:
         self._file = open(self._path, "w", encoding="utf-8")  # noqa: SIM115
@@ -174,8 +175,8 @@ class trace:  # reads as what it does: `with trace(path):`
             raise failed
 
     def finish(self) -> tuple[bool, OSError | None]:
-        """Write what was recorded; nothing is, from now on. Whether this was the first call to do so, and why it could
-        not be written. In a child that was forked meanwhile, nothing: its end is not the trace's."""
+        """End the recording and write the file. Return whether this was the first call, and the error if the file could
+        not be written. Does nothing in a child forked during the trace: the end of the child doesn't end the trace."""
         atexit.unregister(self._at_exit)
         with self._guard:
             if self._file is None or self._pid != os.getpid():
@@ -189,6 +190,6 @@ class trace:  # reads as what it does: `with trace(path):`
             except OSError as error:
                 self._error = OSError(error.errno, f"{error.strerror}: {os.fspath(self._path)!r}")
             finally:
-                with suppress(OSError):  # what could not be written is thrown away: the first error tells it
+                with suppress(OSError):  # close() fails to flush for the same reason as the first error
                     file.close()
             return True, self._error

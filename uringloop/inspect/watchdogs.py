@@ -1,5 +1,5 @@
-"""The watchdog: a thread that sees that a callback has been running for too long, and reports what it is at, while it
-is still at it. In vain where a callback keeps the GIL all the time: then nothing else of Python runs either."""
+"""The watchdog: a thread that reports a slow callback with its stack while the callback still runs. It can't report a
+callback that never releases the GIL, because no other Python code runs then."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class SlowCallback:
     """What a watchdog reports."""
 
     loop: Any
-    name: str  # of what is called; for a task, of its coroutine
-    detail: str | None  # for a task, its name
-    seconds: float  # that it has run until now
-    stack: list[str]  # what it is at, formatted, the innermost last
+    name: str  # of the function; for a task, of its coroutine
+    detail: str | None  # for a task, the task's name
+    seconds: float  # how long it has run until now
+    stack: list[str]  # its stack, formatted, the innermost call last
 
     def __str__(self) -> str:
         what = self.name if self.detail is None else f"{self.name} ({self.detail})"
@@ -40,13 +40,13 @@ def log(slow: SlowCallback) -> None:
 
 
 class Watchdog:
-    """What `watchdog` returns. Looks until `stop`, which is also the end of a with-block."""
+    """What `watchdog` returns. Watches until `stop`; as a context manager, until the end of the block."""
 
     def __init__(self, loop: Any, seconds: float, report: Callable[[SlowCallback], object]) -> None:
         self.seconds = seconds
         self._report = report
         self._watched = loop
-        self._reported: dict[int, int] = {}  # by loop: which of its callbacks
+        self._reported: dict[int, int] = {}  # loop number: the last callback reported
         self._ended = threading.Event()
         self._observer = Observer(TIMES, loop)
         self._thread = threading.Thread(target=self._watch, name="uringloop watchdog", daemon=True)
@@ -61,21 +61,21 @@ class Watchdog:
         self.stop()
 
     def stop(self) -> None:
-        """Once or more often."""
+        """Stop watching; may be called more than once."""
         self._ended.set()
         self._observer.end()
         if self._thread is not threading.current_thread():
             self._thread.join()
 
     def look(self) -> None:
-        """Report whatever has been running for too long and was not reported; the thread does so all the time."""
+        """Report each callback that has run for too long and was not yet reported. The thread calls this regularly."""
         for loop in loops() if self._watched is None else [self._watched]:
             now = loop.monitor.running() if loop.monitor is not None else None
             if now is None or self._reported.get(loop._number) == now[0]:
                 continue
             found = running(loop, self.seconds)
             if found is None or not found["stack"]:
-                continue  # it is over, or has not run for so long
+                continue  # it has ended, or has not run for that long
             self._reported[loop._number] = found["begun"]
             slow = SlowCallback(loop, found["name"], found["detail"], found["seconds"], found["stack"])
             try:
@@ -91,8 +91,10 @@ class Watchdog:
 def watchdog(
     loop: Any = None, seconds: float = 0.1, report: Callable[[SlowCallback], object] = log
 ) -> Watchdog:
-    """Report each callback of a loop, or (None) of all there are and will be, that runs for `seconds`, once and while
-    it runs: to the logger "uringloop", or to `report`, which is called in the watchdog's thread."""
+    """Report each callback that runs for `seconds` or longer, once, while it still runs.
+
+    Watches `loop`, or with None all present and future loops. Reports go to the logger "uringloop", or to `report`,
+    which the watchdog's thread calls."""
     if not seconds > 0:
         raise ValueError(f"seconds must be more than 0, not {seconds!r}")
     if loop is not None and loop.is_closed():
