@@ -1,1 +1,1 @@
-"""The commands of `python -m uringloop`, one a file: each has `arguments(parser)` and `main(options)`."""
+"""The commands of `python -m uringloop`, one per file: each has `arguments(parser)` and `main(options)`."""

@@ -1,4 +1,4 @@
-"""uringloop bench: the project's own benchmarks, which are part of its source tree, not of what is installed."""
+"""uringloop bench: runs the project's own benchmarks, which are in its source tree and not in the installed package."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""uringloop doctor: says what this machine offers, and tries it. Exit code 0: io_uring is used, or URINGLOOP_ENGINE
-chooses epoll; 1: epoll is used, as io_uring is refused; 2: no loop works."""
+"""uringloop doctor: reports what this machine offers, and tries a loop. Exit code 0: io_uring is used, or
+URINGLOOP_ENGINE chooses epoll; 1: epoll is used, because io_uring is refused; 2: no loop works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _try() -> str:
-    """A loop that sleeps, is called by a thread, and sends itself a byte: which engine did it."""
+    """Run a loop that sleeps, is called by a thread, and sends itself a byte; return the name of its engine."""
 
     async def main() -> bytes:
         loop = asyncio.get_running_loop()
@@ -49,7 +49,7 @@ def _try() -> str:
             return await asyncio.wait_for(loop.sock_recv(ours, 1), 5)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that io_uring is refused is said in better words
+        warnings.simplefilter("ignore")  # the report says in more detail that io_uring is refused
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             if runner.run(main()) != b"x":
                 raise OSError("what was sent did not arrive")

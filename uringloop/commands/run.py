@@ -1,5 +1,5 @@
-"""uringloop run: an unmodified asyncio program, on uringloop. Whatever loop the program asks asyncio for is one of
-ours; processes that it starts are not affected."""
+"""uringloop run: runs an unmodified asyncio program on uringloop. Every loop that the program gets from asyncio is a
+uringloop loop; processes that the program starts are not affected."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def split(arguments: list[str], valued: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
-    """Our own arguments, and the program's: what stands behind the script, or behind -m MODULE, is the program's.
-    `valued` are further options that are followed by a value."""
+    """Split the command line into our own arguments and the program's: those after the script, or after -m MODULE.
+    `valued` are further options of ours that take a value."""
     at = 0
     while at < len(arguments):
         if arguments[at] == "-m":
@@ -40,8 +40,7 @@ def split(arguments: list[str], valued: tuple[str, ...] = ()) -> tuple[list[str]
 
 
 def complaint(options: argparse.Namespace, command: str, imports: bool = True) -> str:
-    """What is wrong with the program that is to be run; "" for nothing. `imports`: the package that a module is in may
-    be imported to find out."""
+    """Say why the program can't be run; "" if it can. `imports` allows importing a module's package to find out."""
     before = sys.path[0]
     set_path(options)
     try:
@@ -65,7 +64,7 @@ def in_script(program: list[str]) -> str:
 
 
 def in_module(module: str, imports: bool) -> str:
-    """What is wrong inside a module, or in the package it is in, is for its traceback to say."""
+    """Say why the module can't be run. Errors inside the module or its package are left to their traceback."""
     missing = f"there is no module {module}"
     if module.startswith("."):
         return missing
@@ -91,7 +90,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def set_path(options: argparse.Namespace) -> None:
-    """As Python sets it for the program; with -P it is left alone."""
+    """Set sys.path[0] as Python sets it for the program; with -P, leave it alone."""
     if not sys.flags.safe_path:
         script = options.program[0] if options.module is None and options.program else None
         sys.path[0] = "" if script is None else os.path.dirname(os.path.abspath(script))
@@ -118,8 +117,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def execute_script(path: str) -> None:
-    """Like Python's own start: `__file__` is absolute whatever sys.argv[0] is, and `__main__` stays when it has ended,
-    for threads and atexit."""
+    """Run a script as Python itself does: `__file__` is absolute even if sys.argv[0] isn't, and `__main__` stays after
+    the script has ended, for threads and atexit."""
     main = ModuleType("__main__")
     main.__file__ = path
     main.__loader__ = SourceFileLoader("__main__", path)
@@ -132,7 +131,8 @@ def execute_script(path: str) -> None:
 def without_our_frames(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """The traceback that Python shows of the program alone: it begins behind `execute`, and what runs it there."""
+    """Show the traceback as for a program that Python itself runs: without the frames up to `execute`, and without
+    those of runpy and of this module."""
     at, runs = traceback, False
     while at is not None and not runs:
         runs, at = at.tb_frame.f_code is execute.__code__, at.tb_next

@@ -1,4 +1,4 @@
-"""What `uringloop top` shows: as plain lines, and, with rich, as a picture that fits the terminal."""
+"""The output of `uringloop top`: plain lines, or, with rich, a live view that fits the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOWN_TASKS = 20
 
 
 def clean(text: object) -> str:
-    """Names are the program's: nothing in them may steer the terminal."""
+    """Replace characters that could control the terminal: the names come from the program."""
     return "".join(each if each.isprintable() else "?" for each in str(text))
 
 
@@ -45,7 +45,7 @@ def in_kernel(loop: dict[str, Any]) -> str:
 
 
 def suspended(task: dict[str, Any]) -> str:
-    """The program's own line, and the innermost one where that is another."""
+    """Where a task is suspended: the innermost line of the program's own code, and the innermost line of all."""
     stack = task["stack"]
     if not stack:
         return "not started, or over"
@@ -92,7 +92,7 @@ def _task_lines(tasks: dict[str, Any] | None) -> list[str]:
 
 
 def picture(snapshot: dict[str, Any], found: dict[int, Rates], output: list[str]) -> Any:
-    """For rich's Live; `output` are the last lines the program wrote."""
+    """The live view, for rich's Live; `output` is the last lines that the program wrote."""
     from rich.console import Group
     from rich.panel import Panel
     from rich.table import Table
@@ -115,7 +115,7 @@ def picture(snapshot: dict[str, Any], found: dict[int, Rates], output: list[str]
             *(str(counts[name]) for name in ("ready", "timers", "transports")),
             style="red" if loop["running"] is not None and loop["running"]["stack"] else None,
         )
-        # The overview has said what stands before.
+        # The overview shows the contents of the first lines.
         about = lines({**snapshot, "loops": [loop]}, found)[6:]
         parts.append(Panel(Text("\n".join(about)), title=f"loop {loop['number']}", title_align="left"))
     if output:

@@ -1,7 +1,7 @@
-"""uringloop top: what the loops of a running process do: turns, busy fraction, callbacks, operations in the kernel, the
-slowest callbacks, tasks. The process must have been started with URINGLOOP_INSPECT=1, or call
-uringloop.inspect.serve(); a script is started that way. Exit code 0: looked; 1: can't look, or the process has ended;
-2: wrong arguments; of a script that ended, its own."""
+"""uringloop top: shows what the loops of a running process do: turns, busy fraction, callbacks, operations in the
+kernel, the slowest callbacks, tasks. The process must have been started with URINGLOOP_INSPECT=1, or call
+uringloop.inspect.serve(); a script is started that way. Exit code 0: shown; 1: the process can't be inspected, or has
+ended; 2: wrong arguments; for a script that has ended, the script's own."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def complain(what: str) -> int:
 
 
 def process_number(options: argparse.Namespace) -> int | None:
-    """A number alone is a process, if there is no script of that name."""
+    """The process ID, if the only argument is a number and no script has that name."""
     given = options.program
     alone = options.module is None and len(given) == 1 and given[0].isascii() and given[0].isdigit()
     return int(given[0]) if alone and not os.path.exists(given[0]) else None
 
 
 def look(client: Client, options: argparse.Namespace, live: bool, output: IO[str] | None) -> int:
-    """Until the process ends, or Ctrl-C; with --once for one interval."""
+    """Show the loops until the process ends or Ctrl-C; with --once for one interval."""
     if live:
         return look_live(client, options, output)
     before = client.snapshot()
@@ -121,8 +121,8 @@ def last_lines(output: IO[str] | None, count: int = 5) -> list[str]:
 
 
 def look_at_script(options: argparse.Namespace, live: bool) -> int:
-    """Start it with an inspector, look until it ends. What it writes is shown in the live view and once more
-    afterwards; else it goes to stderr."""
+    """Start the script with an inspector, and show its loops until it ends. The live view shows the script's output,
+    and prints it all afterwards; otherwise the output goes to stderr."""
     command = [sys.executable, "-m", "uringloop", "run"]
     command += [] if options.engine is None else ["--engine", options.engine]
     command += [] if options.module is None else ["-m", options.module]
@@ -170,7 +170,7 @@ def ended(child: subprocess.Popen[bytes], what: str) -> int:
 
 
 def stop(child: subprocess.Popen[bytes]) -> None:
-    """And remove the socket that it left, if it had to be told to end."""
+    """End the child if it still runs, and then remove the inspector's socket that it may have left."""
     if child.poll() is None:
         child.send_signal(signal.SIGTERM)
         try:

@@ -1,6 +1,6 @@
 """uringloop trace: records turns, callbacks and operations of a program, or of a process that was started with
-URINGLOOP_INSPECT=1, to a file for https://ui.perfetto.dev or chrome://tracing. Until the program ends, Ctrl-C, or
---seconds; the last --records of each loop. Exit code: the program's; 1: no trace; 2: wrong arguments."""
+URINGLOOP_INSPECT=1, to a file for https://ui.perfetto.dev or chrome://tracing. Records until the program ends, Ctrl-C
+or --seconds, and keeps the last --records of each loop. Exit code: the program's; 1: no trace; 2: wrong arguments."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def trace_program(options: argparse.Namespace) -> int:
     except OSError as error:
         return complain(error)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, terminated)  # the program may set its own
+        signal.signal(signal.SIGTERM, terminated)  # the program may replace it with its own
     if options.seconds:
         timer = threading.Timer(options.seconds, finish, (recorder, options.output))
         timer.daemon = True
@@ -93,11 +93,11 @@ def trace_program(options: argparse.Namespace) -> int:
         failed = finish(recorder, options.output) is not None
     if code is None or isinstance(code, int):
         return code or int(failed)
-    raise SystemExit(code)  # a message
+    raise SystemExit(code)  # the program's exit message
 
 
 def finish(recorder: trace, path: str) -> OSError | None:
-    """Write what was recorded, if that was not done. From any thread."""
+    """Write the trace, unless that was done already. May be called from any thread."""
     first, error = recorder.finish()
     if first and error is not None:
         complain(error)
