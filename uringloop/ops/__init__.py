@@ -1,7 +1,7 @@
-"""Any io_uring operation, awaited: `await ops.submit(liburing.io_uring_prep_statx, buffer, path)`.
+"""Any io_uring operation as an awaitable: `await ops.submit(liburing.io_uring_prep_statx, buffer, path)`.
 
-python-liburing prepares the entries, on a ring of its own, whose eventfd the running loop watches. The core
-is not involved: what it needs it does itself.
+python-liburing prepares the entries. They run on a separate ring, whose eventfd the running loop watches; the core's
+own ring is not involved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Attached", "Chain", "Completion", "Linked", "attach", "chain", "mult
 
 
 def attach(ring: Any = None) -> Attached:
-    """A ring for the running loop: a new one, or a `liburing.Ring` of yours, which stays yours."""
+    """Attach a ring to the running loop: a new one, or your own `liburing.Ring`, which you still have to close."""
     return Attached(ring)
 
 
@@ -34,17 +34,24 @@ def _default() -> Attached:
 async def submit(
     prepare: Prepare, *args: Any, flags: int = 0, timeout: float | None = None, keep: object = None
 ) -> int:
-    """`Attached.submit` on the loop's own ring, made when first used."""
+    """`Attached.submit` on the running loop's default ring, which the first use makes.
+
+    Prepares an entry with `prepare(sqe, *args)`, submits it, and returns the completion's result, or raises its error
+    as OSError. After `timeout` seconds, the kernel cancels the operation, and this raises TimeoutError. Pass in `keep`
+    whatever the arguments point to without holding a reference, such as the buffers of an Iovec."""
     return await _default().submit(prepare, *args, flags=flags, timeout=timeout, keep=keep)
 
 
 def multishot(
     prepare: Prepare, *args: Any, flags: int = 0, keep: object = None
 ) -> AsyncGenerator[Completion, None]:
-    """`Attached.multishot` on the loop's own ring."""
+    """`Attached.multishot` on the running loop's default ring.
+
+    Iterates over the completions of a multishot operation, until the kernel ends it; raises OSError if it failed.
+    Closing the iterator (`aclose`, `contextlib.aclosing`) cancels the operation."""
     return _default().multishot(prepare, *args, flags=flags, keep=keep)
 
 
 def chain() -> Chain:
-    """`Attached.chain` on the loop's own ring."""
+    """`Attached.chain` on the running loop's default ring: operations that the kernel runs one after the other."""
     return _default().chain()

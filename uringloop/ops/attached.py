@@ -1,5 +1,5 @@
-"""Attached: a python-liburing ring whose completions the running loop awaits. Owns what is in the kernel through
-it, and the ring, unless that is the user's."""
+"""Attached: a python-liburing ring that a loop serves. Owns the operations that it has in the kernel, and the ring,
+unless the user passed it in."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from uringloop.ops.flight import MORE, Completion, Flight
 from uringloop.ops.package import liburing
 
 ENTRIES = 256
-FIRST_TOKEN = 1 << 62  # far from what a user names entries of theirs on a ring of theirs
+FIRST_TOKEN = 1 << 62  # far from the user_data of entries that the user may put into a ring of their own
 LATER = {errno.EAGAIN, errno.EBUSY, errno.EINTR}
-PAUSE = 0.001  # before the kernel is asked again, when it has no memory
+PAUSE = 0.001  # seconds before a retry, when the kernel has no memory
 
-# Of rings that were closed with operations in the kernel: nobody will ever tell when it has ended them.
+# The flights of rings that were closed with operations in the kernel. They are kept forever: without the ring, nothing
+# reports when the kernel has ended an operation and no longer uses its memory.
 _lost: list[object] = []
 
 _living: weakref.WeakSet[Attached] = weakref.WeakSet()
 
 
 class Attached:
-    """Made by `attach`."""
+    """A python-liburing ring attached to the running loop. `attach` makes it."""
 
     def __init__(self, ring: Any = None) -> None:
         self._loop = running_loop()
@@ -42,7 +43,7 @@ class Attached:
         self._cqe = liburing.Cqe()
         self._flights: dict[int, Flight] = {}
         self._arrived: deque[tuple[int, int, int]] = deque()
-        self._fresh: list[Flight] = []  # in the ring, and not yet the kernel's
+        self._fresh: list[Flight] = []  # in the submission queue, and not yet taken by the kernel
         self._last = FIRST_TOKEN
         self._queued = False
         self._closed = False
@@ -74,9 +75,9 @@ class Attached:
         timeout: float | None = None,
         keep: object = None,
     ) -> int:
-        """Prepare an entry with `prepare(sqe, *args)`, submit it, and return the completion's result, or raise
-        the OSError. With `timeout`, in seconds, the kernel ends it by itself then: TimeoutError. `keep` is what
-        the arguments refer to and do not hold themselves, as an Iovec its buffers."""
+        """Prepare an entry with `prepare(sqe, *args)`, submit it, and return the completion's result, or raise its
+        error as OSError. After `timeout` seconds, the kernel cancels the operation, and this raises TimeoutError. Pass
+        in `keep` whatever the arguments point to without holding a reference, such as the buffers of an Iovec."""
         flight = self._start([Order(prepare, args, flags, timeout, keep)])[0]
         try:
             await flight.landed()
@@ -88,8 +89,8 @@ class Attached:
     async def multishot(
         self, prepare: Prepare, *args: Any, flags: int = 0, keep: object = None
     ) -> AsyncGenerator[Completion, None]:
-        """The completions of an operation that has many. It ends when the kernel ends it, with the OSError
-        if that is a failure; leaving the iterator (`aclose`, `contextlib.aclosing`) cancels it."""
+        """Iterate over the completions of a multishot operation, until the kernel ends it; raises OSError if it failed.
+        Closing the iterator (`aclose`, `contextlib.aclosing`) cancels the operation."""
         flight = self._start([Order(prepare, args, flags, None, keep)])[0]
         try:
             while True:
@@ -104,7 +105,7 @@ class Attached:
             self._abandon(flight)
 
     def chain(self) -> Chain:
-        """Operations that run one after the other, each only if the one before succeeded:
+        """Return a chain of operations, of which the kernel runs each only if the one before succeeded:
 
         async with ops.chain() as chain:
             written = chain.submit(liburing.io_uring_prep_write, fd, data, 0)
@@ -116,7 +117,7 @@ class Attached:
     # Into the kernel
 
     def _start(self, orders: Sequence[Order]) -> list[Flight]:
-        """Into the ring, all or none; in the kernel when the turn ends."""
+        """Put the operations into the ring, all or none; they enter the kernel at the end of the turn."""
         if self._closed or not self._exists():
             raise RuntimeError("the ring is no longer attached to an event loop")
         memory, entries = prepared(orders)
@@ -161,21 +162,21 @@ class Attached:
             if error.errno in LATER:
                 self._queued = True
                 self._loop.call_later(PAUSE, self._flush)
-                self._walk()  # it may be for want of room for completions
+                self._walk()  # the completion queue may have been full
             else:
                 refused, self._fresh = self._fresh, []
                 for flight in refused:
                     flight.fail(error.errno or errno.EIO)
 
     def _enter(self) -> None:
-        # Again for what stands behind an entry that the kernel refuses.
+        # Repeat: the kernel stops at an entry that it refuses, and leaves those behind it in the queue.
         while liburing.io_uring_submit(self._ring) and not self._polled:
             if not liburing.io_uring_sq_ready(self._ring):
                 break
         self._fresh = []
 
     def _abandon(self, flight: Flight) -> None:
-        """Ask the kernel to end it. What it was given stays until it says that it has."""
+        """Ask the kernel to cancel the operation. Its memory stays until the kernel reports that it has ended."""
         flight.let_go()
         self._cancel(flight)
 
@@ -202,10 +203,10 @@ class Attached:
             if self._deferred:
                 liburing.io_uring_get_events(self._ring)
             with suppress(BlockingIOError):
-                liburing.io_uring_peek_cqe(self._ring, self._cqe)  # also brings in what there was no room for
+                liburing.io_uring_peek_cqe(self._ring, self._cqe)  # also flushes the kernel's overflow list
             count = 0
-            entries = liburing.CqeIter(self._ring, self._cqe)  # which knows where the queue begins again
-            # A for-loop over it crashes Python 3.15 (seen with liburing 2026.3).
+            entries = liburing.CqeIter(self._ring, self._cqe)  # handles the wrap-around of the queue
+            # A for-loop over CqeIter crashes Python 3.15 (seen with liburing 2026.3).
             while next(entries, None) is not None:
                 entry = self._cqe[0]
                 try:
@@ -223,18 +224,18 @@ class Attached:
     def _completed(self, token: int, result: int, flags: int) -> None:
         flight = self._flights.get(token)
         if flight is None:
-            return  # a cancel request's own, or an entry that the ring's user has put there
+            return  # the completion of a cancel request, or of an entry that the user put into the ring
         if not flags & MORE:
             del self._flights[token]
         flight.complete(result, flags)
         if flight.done and flight.follower is not None and (self._closed or not flight.wanted):
-            self._cancel(flight.follower)  # what is linked could not be found before it began
+            self._cancel(flight.follower)  # the kernel finds a linked operation only once that has begun
 
     # The end
 
     def close(self) -> None:
-        """Cancel what is in the kernel and wait for its end, which those who await it are told, and detach; the
-        ring itself is closed unless it is the user's."""
+        """Cancel the operations in the kernel, wait until they have ended, and detach from the loop. Tasks that await
+        an operation get its outcome. The ring itself is closed, unless the user passed it in."""
         self._end(True)
 
     def _loop_closes(self) -> None:
@@ -258,8 +259,8 @@ class Attached:
             raise interrupted
 
     def _drain(self, wanted: bool) -> BaseException | None:
-        """Until nothing is in the kernel. What interrupts that is raised when it is done: no memory may be freed
-        before."""
+        """Wait until no operation is in the kernel. Return an exception that interrupted this, for the caller to raise:
+        no memory may be freed before the last operation has ended."""
         interrupted: BaseException | None = None
         for flight in list(self._flights.values()):
             if not wanted:
@@ -272,7 +273,7 @@ class Attached:
                 self._walk()
             except OSError as error:
                 if error.errno not in LATER:
-                    break  # a ring that was never enabled, or is another thread's
+                    break  # the ring was never enabled, or belongs to another thread
                 self._walk()
             except BaseException as error:
                 interrupted = error
@@ -284,13 +285,14 @@ class Attached:
         return interrupted
 
     def _leave_to_parent(self) -> None:
-        """In a forked child: ring and eventfd are shared with the parent, which would miss what the child takes."""
+        """In a forked child: detach. The child shares ring and eventfd with the parent, and would take completions
+        away from it."""
         if self._closed:
             return
         self._closed = True
         self._loop.remove_reader(self._eventfd)
         if self._loop._ops_ring is self:
-            self._loop._ops_ring = None  # the child makes another one when it needs it
+            self._loop._ops_ring = None  # the child makes its own when it needs one
         flights, self._flights = self._flights, {}
         for flight in flights.values():
             flight.fail(errno.ECANCELED)

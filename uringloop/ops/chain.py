@@ -1,5 +1,5 @@
-"""Chain: operations that the kernel runs one after the other. Owns their descriptions until the block ends;
-what is in the kernel then is the ring's."""
+"""Chain: operations that the kernel runs one after the other. Owns their descriptions until its block ends and submits
+them; from then on the Attached owns the operations."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ Start = Callable[[Sequence[Order]], list[Flight]]
 
 
 class Linked:
-    """One operation of a chain: its result is there when the chain's block has ended."""
+    """One operation of a chain; it has a result once the chain's block has ended."""
 
     def __init__(self) -> None:
         self._flight: Flight | None = None
 
     def result(self) -> int:
-        """The kernel's, or the OSError; ECANCELED for one that did not run because one before it failed."""
+        """Return the kernel's result, or raise its error as OSError: ECANCELED if the operation did not run because an
+        earlier one failed."""
         if self._flight is None or not self._flight.done:
             raise asyncio.InvalidStateError("the chain has not run yet")
         return self._flight.result()
 
 
 class Chain:
-    """Made by `Attached.chain`."""
+    """A chain of operations: `async with` submits it at the end of the block. `Attached.chain` makes it."""
 
     def __init__(self, start: Start, abandon: Callable[[Flight], None]) -> None:
         self._start = start
@@ -46,7 +47,7 @@ class Chain:
         timeout: float | None = None,
         keep: object = None,
     ) -> Linked:
-        """The next operation; nothing is submitted before the block ends."""
+        """Add an operation to the chain; arguments as for `Attached.submit`. Submits nothing before the block ends."""
         if self._over:
             raise RuntimeError("the chain's block has ended")
         self._orders.append(Order(prepare, args, flags, timeout, keep))
@@ -79,7 +80,7 @@ class Chain:
 
 
 def _raise_failure(flights: list[Flight]) -> None:
-    """That of the one that failed, not of those that were cancelled because of it."""
+    """Raise the error of the operation that failed, not of those that the kernel cancelled because of it."""
     failed = [flight for flight in flights if flight.failure]
     for flight in failed:
         if flight.failure != errno.ECANCELED:

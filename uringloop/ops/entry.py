@@ -1,6 +1,6 @@
-"""Entries: what io_uring is asked to do, prepared by python-liburing in memory of our own. Nothing is in a ring
-before all that belong together are whole: what raises while preparing leaves no half of an entry behind, to run
-with somebody else's."""
+"""Submission entries, prepared by python-liburing in memory of our own. Entries that belong together enter the ring
+only when all are complete, so an exception during preparation leaves no partial entry in the ring, which would run with
+the entries of another caller."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from uringloop.ops.package import liburing
 LINK = int(liburing.IOSQE_IO_LINK)
 LINKS = LINK | int(liburing.IOSQE_IO_HARDLINK)
 SILENT = int(liburing.IOSQE_CQE_SKIP_SUCCESS)
-LONGEST = 2.0**31  # seconds; who waits longer waits for ever
-# Their result is a descriptor, which somebody has to close.
+LONGEST = 2.0**31  # seconds; a longer timeout counts as this one
+# Operations whose result is a descriptor, which has to be closed if no caller takes it.
 OPENING = {
     int(liburing.io_uring_op[f"IORING_OP_{name}"])
     for name in ("OPENAT", "OPENAT2", "ACCEPT", "SOCKET", "FIXED_FD_INSTALL")
@@ -35,17 +35,17 @@ class Order(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """An entry, and what it refers to."""
+    """An entry, and the objects that it points to."""
 
     sqe: Any
     keep: tuple[Any, ...]
-    opens: bool
-    limits: bool  # the one before it
+    opens: bool  # its result is a descriptor
+    limits: bool  # it is the timeout of the entry before it
 
 
 def prepared(orders: Sequence[Order]) -> tuple[Any, list[Prepared]]:
-    """The entries of operations that stand together, each linked to the next, a timeout behind the one it
-    limits; and, first, the memory they are in."""
+    """Prepare the entries of operations that belong together. Each is linked to the next; a timeout follows the entry
+    that it limits. Return the memory that holds them, and the entries."""
     limits = [None if order.timeout is None else limit(order.timeout) for order in orders]
     count = len(orders) + sum(found is not None for found in limits)
     memory = liburing.Sqe(count)
@@ -63,9 +63,9 @@ def prepared(orders: Sequence[Order]) -> tuple[Any, list[Prepared]]:
         order.prepare(sqe, *args)
         sqe.flags |= order.flags
         if sqe.flags & SILENT:
-            raise ValueError("IOSQE_CQE_SKIP_SUCCESS: nobody would learn that the operation has ended")
+            raise ValueError("IOSQE_CQE_SKIP_SUCCESS: the kernel would not report the operation's end")
         if until is None and order is orders[-1] and sqe.flags & LINKS:
-            raise ValueError("a link to nothing: operations that belong together are those of a chain()")
+            raise ValueError("the last operation has nothing to link to: use chain() to link operations")
         add(Prepared(sqe, keep, opens(order.prepare, sqe.opcode), False))
         if until is not None:
             sqe = memory[len(entries)]
@@ -75,17 +75,17 @@ def prepared(orders: Sequence[Order]) -> tuple[Any, list[Prepared]]:
 
 
 def opens(prepare: Prepare, opcode: int) -> bool:
-    """Whether its result is a descriptor. That of the `direct` ones is a number of the ring's own table; a function
-    that is not python-liburing's could be of either kind, and then it is better to leave one open than to close
-    another's."""
+    """Whether the result is a descriptor. The result of a `direct` operation is an index in the ring's own table. A
+    function that isn't python-liburing's could be of either kind; for it, the answer is no: it is better to leave a
+    descriptor open than to close an unrelated one."""
     known = getattr(liburing, getattr(prepare, "__name__", ""), None) is prepare
     return opcode in OPENING and known and "direct" not in prepare.__name__
 
 
 def limit(timeout: float) -> Any:
-    """As the kernel takes it."""
+    """The timeout as the kernel takes it."""
     if isinstance(timeout, str | bytes | bytearray):
-        raise TypeError(f"timeout must be seconds, not {type(timeout).__name__!r}")  # float would read it
+        raise TypeError(f"timeout must be seconds, not {type(timeout).__name__!r}")  # float() would accept it
     seconds = float(timeout)
     if math.isnan(seconds):
         raise ValueError("timeout is not a number")
@@ -93,7 +93,7 @@ def limit(timeout: float) -> Any:
 
 
 def cancelling(token: int) -> Any:
-    """An entry that ends the operation of that name."""
+    """An entry that cancels the operation with this user_data."""
     sqe = liburing.Sqe()
     liburing.io_uring_prep_cancel64(sqe, token, 0)
     return sqe

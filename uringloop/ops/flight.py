@@ -1,4 +1,4 @@
-"""Flight: one entry in the kernel, what it was given, and who wants to know what comes of it."""
+"""Flight: one operation in the kernel, with the objects that it uses and the task that awaits it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 from uringloop.ops.package import liburing
 
 MORE = int(liburing.IORING_CQE_F_MORE)
-STOPPED = (errno.ECANCELED, errno.EINTR)  # EINTR: while a worker of the kernel was at it
+STOPPED = (errno.ECANCELED, errno.EINTR)  # EINTR: a worker thread of the kernel was running it
 
 
 class Completion(NamedTuple):
-    """What the kernel says of an operation: its result, not negative, and the completion's flags."""
+    """One completion: the operation's result, which is not negative, and the completion's flags."""
 
     result: int
     flags: int
 
 
 class Flight:
-    """Owns what the kernel may write to or read from, until the last completion, whoever still waits for it."""
+    """Owns the memory that the kernel may read or write, until the last completion, even if no task waits for it."""
 
     __slots__ = (
         "completions",
@@ -40,17 +40,17 @@ class Flight:
     )
 
     def __init__(self, token: int, keep: Any, opens: bool) -> None:
-        self.token = token  # its name in the kernel
+        self.token = token  # its user_data
         self.keep = keep
         self.opens = opens
         self.completions: deque[Completion] = deque()
         self.value: int | None = None
         self.failure = 0
-        self.done = False  # the last completion has come, or none ever will
+        self.done = False  # the last completion has arrived, or none ever will
         self.wanted = True
         self.waiter: asyncio.Future[None] | None = None
         self.timer: Flight | None = None  # the timeout linked to it
-        self.follower: Flight | None = None  # the operation that is next in its chain
+        self.follower: Flight | None = None  # the next operation in its chain
 
     def complete(self, result: int, flags: int) -> None:
         if not flags & MORE:
@@ -69,13 +69,13 @@ class Flight:
             self.waiter.set_result(None)
 
     def fail(self, number: int) -> None:
-        """The kernel does not take it. What it was given stays: its entry is in the ring."""
+        """The kernel refused the entry. `keep` stays, because the entry is still in the ring."""
         self.failure = number
         self.done = True
         self.wake()
 
     def let_go(self) -> None:
-        """Nobody wants to know: what was opened for nobody is closed."""
+        """No task takes the results any more: close the descriptors among them, now and when later ones arrive."""
         self.wanted = False
         while self.completions:
             found = self.completions.popleft().result
@@ -84,13 +84,13 @@ class Flight:
                     os.close(found)
 
     async def more(self) -> None:
-        """Another completion has come, or the last one."""
+        """Wait for another completion, or the last one."""
         while not self.completions and not self.done:
             self.waiter = asyncio.get_running_loop().create_future()
             await self.waiter
 
     async def landed(self) -> None:
-        """The last completion has come; and its timeout's, where that may be why it ended."""
+        """Wait for the last completion; and for that of the timeout, if it may have ended the operation."""
         while not self.done:
             self.waiter = asyncio.get_running_loop().create_future()
             await self.waiter
@@ -104,6 +104,6 @@ class Flight:
             raise OSError(self.failure, os.strerror(self.failure))
         if self.value is None:
             if not self.completions:
-                raise asyncio.InvalidStateError("nobody waited for the operation")
+                raise asyncio.InvalidStateError("the operation was abandoned, and its result dropped")
             self.value = self.completions.popleft().result
         return self.value

@@ -1,9 +1,9 @@
-"""Whether this machine's processor can run the python-liburing that is installed. Reads the library's file and
-/proc/cpuinfo, and loads nothing: an instruction that the processor lacks kills the process.
+"""Checks that this machine's processor can run the installed python-liburing. It reads the library's file and
+/proc/cpuinfo without loading the library, because an instruction that the processor lacks kills the process.
 
-The two wheels of the table were compiled for the processor of their author, and use AVX-512 for each entry that they
-copy. Every other build has another digest, and is trusted: one made on this machine is made for it, and later wheels
-come from a tool that compiles for any x86-64. A test compares the table with the instructions of what is installed."""
+The two wheels in the table were compiled for the processor of their author, and copy entries with AVX-512. The check
+trusts builds with any other digest: a local build fits this machine, and later wheels come from a tool that compiles
+for any x86-64. A test compares the table with the instructions of the installed library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEED_AVX512 = {
 
 
 def check() -> None:
-    """ImportError, where the library that is installed would kill the process."""
+    """Raise ImportError if the installed library would kill the process."""
     found = installed()
     if found is not None:
         refused = refusal(found, CPUINFO)
@@ -40,7 +40,7 @@ def installed() -> Path | None:
 
 
 def refusal(library: Path, cpuinfo: Path) -> str | None:
-    """Why it must not be loaded here, and the remedy; or None."""
+    """Why the library must not be loaded here, and the remedy; None if it may be."""
     version = NEED_AVX512.get(hashlib.sha256(library.read_bytes()).hexdigest())
     if version is None or features(cpuinfo) >= AVX512:
         return None
@@ -53,7 +53,7 @@ def refusal(library: Path, cpuinfo: Path) -> str | None:
 
 
 def features(cpuinfo: Path) -> set[str]:
-    """Of all its processors, what each has; nothing, where the kernel doesn't say."""
+    """The features that all of this machine's processors have; none if the kernel doesn't list them."""
     try:
         lines = re.findall(r"^flags\s*:(.*)$", cpuinfo.read_text(), re.MULTILINE)
     except OSError:
