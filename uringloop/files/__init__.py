@@ -1,5 +1,5 @@
-"""Files without threads: `open_file` and what it returns, `fs`, operations on paths, and `FixedBuffers`, memory
-that the kernel reads into and writes from without mapping it each time."""
+"""Asynchronous files through io_uring: `open_file`, `fs` (operations on paths), and `FixedBuffers`, buffers that the
+kernel maps once and not for each operation."""
 
 from uringloop.files import fs
 from uringloop.files.byte_file import ByteFile

@@ -6,7 +6,7 @@ cdef enum FileCall:
     CALL_READ
     CALL_READLINE
     CALL_NEXT
-    CALL_READLINES     # up to here: what text can do as well
+    CALL_READLINES     # the kinds up to here also read text
     CALL_READ1
     CALL_READINTO
     CALL_PEEK
@@ -26,13 +26,13 @@ cdef enum FileCall:
 
 
 cdef class AsyncFile(Callee):
-    # The loop's thread only.
-    cdef object lock               # whose turn it is, of calls that have to wait
-    cdef int pending               # calls that wait for it or have it: nothing finishes at once meanwhile
-    cdef FileOp current            # the operation of the call that has the lock; remains after a cancel, until it ends
+    # Only the loop's thread uses these fields.
+    cdef object lock               # an asyncio.Lock: the turn of calls that have to wait
+    cdef int pending               # calls that wait for the lock or hold it: no other call may finish at once
+    cdef FileOp current            # the operation of the call that has the lock; stays after a cancel, until it ends
     cdef int apart_ops             # operations in the kernel that need no turn
-    cdef object freed              # a future of who waits for that end
-    cdef object closing            # the task that closes
+    cdef object freed              # a future that is done when the next operation has ended
+    cdef object closing            # the task that closes the file
     cdef bint is_closed
 
     cdef bint busy(self) noexcept

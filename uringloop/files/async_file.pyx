@@ -1,6 +1,6 @@
-# AsyncFile: what every open file of ours has, the methods people know from `io`, each returning a Call. Owns the order
-# of calls on one file: what can finish at once does so only while nothing waits, and what waits does so in turn.
-# What a call does is its subclass's: bytes in byte_file.pyx, text in text_file.pyx.
+# AsyncFile: the base class of open files, with the methods of `io`'s files, each returning a Call. Owns the order of
+# calls on one file: a call may finish at once only while no other call waits, and calls that wait take turns. The
+# subclasses do the work of the calls: byte_file.pyx on bytes, text_file.pyx on text.
 import asyncio
 import os
 
@@ -9,7 +9,8 @@ from uringloop.files.call cimport Call, Callee, make_call
 
 
 cdef class AsyncFile(Callee):
-    """An open file. Made by open_file; a context manager and an iterator over lines, both asynchronous."""
+    """An open file, made by open_file. It is an asynchronous context manager, and iterates over lines with `async for`.
+    """
 
     # Order
 
@@ -20,12 +21,12 @@ cdef class AsyncFile(Callee):
         if self.pending:
             raise RuntimeError("the file is in use on another event loop")
         if self.loop is not None and self.loop._closed:
-            self.apart_ops = 0  # drained, and nobody told us
+            self.apart_ops = 0  # close() of the loop has ended them without telling the file
         self.lock = None
         return Callee.bind(self)
 
     async def _in_turn(self, int kind, first, second):
-        """Do what may have to wait, after everything that was begun before."""
+        """Do work that may have to wait, after all calls that began before."""
         self.pending += 1
         if self.lock is None:
             self.lock = asyncio.Lock()
@@ -41,9 +42,9 @@ cdef class AsyncFile(Callee):
         raise NotImplementedError
 
     async def _until_ended(self):
-        """One more of the operations that calls have left in the kernel, or that need no turn, has ended."""
+        """Wait until an operation has ended: one that a cancelled call left in the kernel, or one that needs no turn."""
         if self.current is not None and self.current.loop.closed:
-            self.op_ended(self.current)  # drained, and nobody told us
+            self.op_ended(self.current)  # close() of the loop has ended it without telling the file
             return
         self.freed = self.loop.create_future()
         await self.freed
@@ -61,13 +62,15 @@ cdef class AsyncFile(Callee):
     # Reading
 
     def read(self, size=-1, /):
-        """That much, or all that is left."""
+        """Read `size` bytes or characters; with a negative size or None, all that is left."""
         return make_call(self, CALL_READ, size, None)
 
     def readline(self, size=-1, /):
+        """Read a line with its end; at most `size` bytes or characters, if that isn't negative."""
         return make_call(self, CALL_READLINE, size, None)
 
     def readlines(self, hint=-1, /):
+        """Read all lines into a list; with a positive hint, stop when the lines are longer than that together."""
         return make_call(self, CALL_READLINES, hint, None)
 
     def __aiter__(self):
@@ -79,46 +82,51 @@ cdef class AsyncFile(Callee):
     # Writing
 
     def write(self, data, /):
+        """Write all of the data; return its length."""
         return make_call(self, CALL_WRITE, data, None)
 
     def writelines(self, lines, /):
+        """Write each item of an iterable; adds no line ends."""
         return make_call(self, CALL_WRITELINES, lines, None)
 
     def flush(self):
-        """What was written is the kernel's now."""
+        """Pass all buffered data to the kernel."""
         return make_call(self, CALL_FLUSH, None, None)
 
     def fsync(self):
-        """What was written, and all about the file, is on the disk."""
+        """Flush, then wait until the file's data and metadata are on the disk."""
         return make_call(self, CALL_FSYNC, None, None)
 
     def fdatasync(self):
-        """What was written is on the disk, and can be read back."""
+        """Flush, then wait until the file's data is on the disk, with the metadata needed to read it."""
         return make_call(self, CALL_FDATASYNC, None, None)
 
     def truncate(self, size=None, /):
+        """Change the file's size, by default to the current position; return the new size."""
         return make_call(self, CALL_TRUNCATE, size, None)
 
     def allocate(self, offset, length, /):
-        """Reserve room on the disk, as posix_fallocate does."""
+        """Reserve space on the disk, as posix_fallocate does."""
         return make_call(self, CALL_ALLOCATE, offset, length)
 
     def advise(self, advice, /):
-        """Tell the kernel how the whole file will be used: os.POSIX_FADV_*."""
+        """Tell the kernel how the program will use the whole file; `advice` is one of os.POSIX_FADV_*."""
         return make_call(self, CALL_ADVISE, advice, None)
 
     # Position
 
     def seek(self, offset, whence=0, /):
+        """Move the position, as io's seek() does; return the new one."""
         return make_call(self, CALL_SEEK, offset, whence)
 
     def tell(self):
+        """Return the position; for a text file, an opaque number for seek()."""
         return make_call(self, CALL_TELL, None, None)
 
     # The end
 
     def close(self):
-        """Flush and close; a second time does nothing."""
+        """Flush and close the file; has no effect if it is closed."""
         return make_call(self, CALL_CLOSE, None, None)
 
     async def __aenter__(self):
@@ -133,7 +141,7 @@ cdef class AsyncFile(Callee):
     def closed(self):
         return self.is_closed
 
-    # About it
+    # Attributes
 
     def fileno(self):
         raise NotImplementedError

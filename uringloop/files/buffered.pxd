@@ -6,7 +6,7 @@ from uringloop.files.descriptor cimport Descriptor
 
 
 cdef enum:
-    AT_ONCE_MOST = 1 << 20   # what is copied in one step, before others run
+    AT_ONCE_MOST = 1 << 20   # the most bytes copied in one step, before other tasks run
 
 cdef bytes shrunk(object data, Py_ssize_t size)
 
@@ -17,14 +17,14 @@ cdef class Buffered(AsyncFile):
     cdef bint can_read
     cdef bint can_write
     cdef bint appending
-    cdef bint raw                  # buffering=0: every call is one of the kernel's
-    cdef int64_t position          # the next byte to read or write, as tell() says
-    # Read ahead: chunk.data[start:end] is what comes next. Empty while `out` is not, but of a stream.
+    cdef bint raw                  # buffering=0: every call is a system call
+    cdef int64_t position          # the offset of the next byte to read or write; tell() returns it
+    # Read ahead: chunk.data[start:end] are the next bytes. Empty while `out` is not, except in a stream.
     cdef Chunk chunk
     cdef Py_ssize_t start
     cdef Py_ssize_t end
     cdef Py_ssize_t window         # how much to read ahead the next time
-    # Written, and not the kernel's yet: out.data[out_start:out_end], which ends at `position`.
+    # Written by the program, and not passed to the kernel yet: out.data[out_start:out_end], which ends at `position`.
     cdef Chunk out
     cdef Py_ssize_t out_start
     cdef Py_ssize_t out_end

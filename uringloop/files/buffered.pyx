@@ -1,6 +1,6 @@
-# Buffered: bytes of a file, as far as they can be had or taken at once: from the read-ahead, into what is written
-# later, or by a system call that cannot block. Owns the position, the read-ahead and what is not written yet. Never
-# waits: what it cannot do now it answers with PENDING, unchanged, and byte_file.pyx does it.
+# Buffered: buffered reads and writes that finish at once: from the read-ahead, into the write buffer, or by a system
+# call that cannot block. Owns the position, the read-ahead and the write buffer. Never waits: if a call cannot finish
+# now, it changes nothing and returns PENDING, and byte_file.pyx does the work.
 import io
 import os
 
@@ -20,12 +20,12 @@ cdef extern from "<unistd.h>" nogil:
     int64_t c_lseek "lseek"(int fd, int64_t offset, int whence)
 
 cdef enum:
-    WINDOW = 8192            # read ahead at first, and doubled while reading goes straight on
+    WINDOW = 8192            # the first read-ahead; doubled while the program reads sequentially
     WINDOW_MOST = 131072
 
 
 cdef bytes shrunk(object data, Py_ssize_t size):
-    """The first bytes of one that nobody else has seen; `data` must be the only reference."""
+    """Return the first `size` bytes of a bytes object that no other code has seen; `data` must be its only reference."""
     if PyBytes_GET_SIZE(data) == size:
         return data
     return PyBytes_FromStringAndSize(PyBytes_AS_STRING(data), size)
@@ -42,7 +42,7 @@ cdef class Buffered(AsyncFile):
         return 0
 
     cdef object not_now(self, int64_t res):
-        """A system call's negative answer."""
+        """Convert a negative result of a system call: PENDING for -EAGAIN, otherwise raise OSError."""
         if res == -EAGAIN:
             return PENDING
         raise OSError(-res, os.strerror(-res))
@@ -50,7 +50,7 @@ cdef class Buffered(AsyncFile):
     # Reading
 
     cdef int64_t next_offset(self) noexcept:
-        """Where what is read next comes from: behind the read-ahead."""
+        """The offset of the next read, which is behind the read-ahead."""
         return -1 if self.descriptor.stream else self.position + self.end - self.start
 
     cdef bytes take(self, Py_ssize_t size):
@@ -66,12 +66,12 @@ cdef class Buffered(AsyncFile):
         self.start = self.end = 0
 
     cdef void forget_ahead(self) noexcept:
-        """Writing begins: what was read ahead may not be what the file has there. A stream's would be lost."""
+        """Before a write, drop the read-ahead, as the file may change there. A stream keeps it: it can't be read again."""
         if not self.descriptor.stream:
             self.drop_ahead()
 
     cdef Py_ssize_t make_room(self, Py_ssize_t wanted) except -1:
-        """Room behind the read-ahead for as much as is worth asking for; how much that is."""
+        """Make room behind the read-ahead for the next read; return the size of that read."""
         cdef Py_ssize_t left = self.end - self.start
         cdef Py_ssize_t size = max(max(self.window, <Py_ssize_t> WINDOW), min(wanted, <Py_ssize_t> AT_ONCE_MOST))
         cdef Chunk larger
@@ -90,7 +90,7 @@ cdef class Buffered(AsyncFile):
         return size
 
     cdef int64_t refill_now(self, Py_ssize_t wanted) except? -1:
-        """Read on, behind the read-ahead: how much came, 0 at the end, or -errno."""
+        """Append to the read-ahead; return the number of bytes read, 0 at the end of the file, or -errno."""
         cdef Py_ssize_t size
         cdef int64_t res
         if self.descriptor.direct:
@@ -126,7 +126,7 @@ cdef class Buffered(AsyncFile):
         return self.take(min(size, self.end - self.start))
 
     cdef object read_exactly_now(self, Py_ssize_t size):
-        """Straight into the result: what is read far apart, or much at a time, is not read ahead."""
+        """Read straight into the result, without read-ahead: for large reads, and for reads that are not sequential."""
         cdef Py_ssize_t got = self.end - self.start
         cdef bytes result
         cdef char *data
@@ -151,7 +151,7 @@ cdef class Buffered(AsyncFile):
         return shrunk(result, got)
 
     cdef object read_rest_now(self):
-        """All that is left, where the size says how much that is: one allocation, exact."""
+        """Read all that is left into one allocation of the exact size, if the file's size is known."""
         cdef Py_ssize_t left, got = self.end - self.start
         cdef bytes result
         cdef char *data
@@ -170,7 +170,7 @@ cdef class Buffered(AsyncFile):
             if got < left:
                 res = self.descriptor.read_now(data + got, left - got, self.position + got)
             elif self.descriptor.local:
-                break  # the size was right a moment ago
+                break  # a local file's size is exact
             else:
                 res = self.descriptor.read_now(&more, 1, self.position + got)
             if res < 0:
@@ -186,7 +186,7 @@ cdef class Buffered(AsyncFile):
         return shrunk(result, got)
 
     cdef object read_some_now(self, Py_ssize_t size):
-        """What is there, by one system call at most."""
+        """Read what is available, with one system call at most."""
         cdef int64_t res
         self.check(False)
         if self.end == self.start and size:
@@ -202,7 +202,7 @@ cdef class Buffered(AsyncFile):
         return self.take(min(size, self.end - self.start))
 
     def _read_once_now(self, Py_ssize_t size):
-        """Unbuffered."""
+        """Make one unbuffered read."""
         cdef bytes result
         cdef int64_t res
         if size > AT_ONCE_MOST or size < 0 or self.descriptor.direct:
@@ -216,7 +216,7 @@ cdef class Buffered(AsyncFile):
         return shrunk(result, res)
 
     cdef object read_line_now(self, Py_ssize_t size):
-        """Up to and with the next newline, and no more than `size` if that is not negative."""
+        """Read up to and including the next newline, but at most `size` bytes if that is not negative."""
         cdef Py_ssize_t left, looked = 0
         cdef char *line
         cdef char *found
@@ -237,7 +237,7 @@ cdef class Buffered(AsyncFile):
                 break
             if self.out_end and not self.flush_now():
                 return PENDING
-            res = self.refill_now(left)  # twice as much each time: a long line is copied but a few times
+            res = self.refill_now(left)  # double the read-ahead each time, so that a long line is copied only a few times
             if res < 0:
                 return self.not_now(res)
             if res == 0:
@@ -282,13 +282,13 @@ cdef class Buffered(AsyncFile):
     # Writing
 
     cdef int64_t out_offset(self) noexcept:
-        """Where what is not written yet belongs."""
+        """The offset where the content of the write buffer belongs."""
         if self.descriptor.stream or self.appending:
             return -1
         return self.position - (self.out_end - self.out_start)
 
     cdef int buffer_bytes(self, const char *data, Py_ssize_t size) except -1:
-        """Into `out`, where there is room for it."""
+        """Append to the write buffer, which must have room."""
         if self.out is None:
             self.out = make_chunk(self.out_room)
         self.forget_ahead()
@@ -316,15 +316,15 @@ cdef class Buffered(AsyncFile):
         return size
 
     cdef void wrote(self, Py_ssize_t size) noexcept:
-        """That much of `out` is the kernel's."""
+        """The kernel has taken `size` bytes of the write buffer."""
         self.out_start += size
         if self.out_start == self.out_end:
             self.out_start = self.out_end = 0
             if self.appending and self.descriptor.seekable:
-                self.position = c_lseek(self.descriptor.fd, 0, 1)  # the end, wherever others have moved it
+                self.position = c_lseek(self.descriptor.fd, 0, 1)  # behind the data, even if others have appended, too
 
     cdef int flush_now(self) except -1:
-        """True when nothing is left to write."""
+        """Write out what is possible at once; return True when the write buffer is empty."""
         cdef int64_t res
         while self.out_end:
             if self.descriptor.direct:
@@ -340,7 +340,7 @@ cdef class Buffered(AsyncFile):
         return 1
 
     cdef int64_t write_out(self) noexcept:
-        """All of it, though that may block: 0, or -errno."""
+        """Write out the whole write buffer, even if that blocks; return 0, or -errno."""
         cdef int64_t res
         while self.out_end > self.out_start:
             res = ur_pwrite(self.descriptor.fd, self.out.data + self.out_start, self.out_end - self.out_start,
@@ -374,13 +374,13 @@ cdef class Buffered(AsyncFile):
         if target < 0:
             raise OSError(EINVAL, os.strerror(EINVAL))
         if self.descriptor.stream:
-            target = c_lseek(self.descriptor.fd, target, 0)  # a device: cannot block, and what it means is its own
+            target = c_lseek(self.descriptor.fd, target, 0)  # a device gives the position its own meaning; cannot block
             self.drop_ahead()
         elif -self.start <= distance <= self.end - self.start:
             self.start += distance
         else:
             self.drop_ahead()
-            self.window = 0  # nothing says that reading goes on from here
+            self.window = 0  # don't assume that the program will read sequentially from here
         self.position = target
         self.spend(0)
         return target

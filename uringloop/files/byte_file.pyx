@@ -1,6 +1,6 @@
-# ByteFile: what open_file returns for a binary mode; each of io's methods, at once as far as Buffered can, else by
-# waiting for Transfers, in turn. Owns the file's end: what was written is written, and nothing is closed while the
-# kernel is at work on it.
+# ByteFile: the binary file that open_file returns. Each call finishes at once if Buffered can do it, otherwise it waits
+# in turn for Transfers. Owns the closing of the file: buffered data is written first, and the descriptor is not closed
+# while the kernel works on it.
 import asyncio
 import io
 import os
@@ -32,7 +32,7 @@ from uringloop.files.threads import in_thread
 from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT
 from uringloop.inspect.creation import creation_note
 
-cdef object _where_made = creation_note  # the interpreter's last collection finds no globals
+cdef object _where_made = creation_note  # a C variable: at interpreter exit, the module's globals are cleared
 
 cdef class ByteFile(Positional):
     def __cinit__(self, Loop loop, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read,
@@ -49,8 +49,8 @@ cdef class ByteFile(Positional):
         self.position = position
 
     def __del__(self):
-        # As io's files do: what was written is written, even by a program that forgot to close. This may block. Not
-        # __dealloc__: the collector has emptied the file of a cycle by then.
+        # As in io's files: write out the buffered data if the program forgot to close the file. This may block. Not in
+        # __dealloc__: by then, the collector has cleared the fields of a file that was part of a cycle.
         cdef int64_t res
         if self.descriptor is None or self.is_closed or self.current is not None:
             return
@@ -59,14 +59,14 @@ cdef class ByteFile(Positional):
             _not_written(self.descriptor, res)
         try:
             _unclosed(self.descriptor)
-        finally:  # where warnings are errors, too
+        finally:  # also where the warning raises
             self.is_closed = True
             if self.descriptor.closefd:
-                self.descriptor.finish(0)  # who records warnings keeps their source
+                self.descriptor.finish(0)  # explicitly: code that records warnings keeps the descriptor alive
 
     def release(self):
-        """The descriptor, at this position, for others to go on with; the file is closed. What was not written yet is
-        written now, which may block."""
+        """Close the file, but return its open descriptor, positioned where the file was. First writes out buffered data,
+        which may block."""
         cdef int fd = self.fileno()
         cdef int64_t res
         if self.busy() or self.apart_ops:
@@ -82,10 +82,10 @@ cdef class ByteFile(Positional):
     def __repr__(self):
         return f"<{type(self).__name__} name={self.name!r} mode={self.mode!r}{' closed' if self.is_closed else ''}>"
 
-    # What has no counterpart in text
+    # Methods that a TextFile lacks
 
     def read1(self, size=-1, /):
-        """What is there, by one read at most."""
+        """Read and return what is available, with one read of the file at most."""
         return make_call(self, CALL_READ1, size, None)
 
     def readall(self):
@@ -95,16 +95,16 @@ cdef class ByteFile(Positional):
         return make_call(self, CALL_READINTO, buffer, None)
 
     def peek(self, size=0, /):
-        """What is there, without moving on."""
+        """Return the bytes that are available, without moving the position."""
         return make_call(self, CALL_PEEK, size, None)
 
     def pread(self, size, offset, /):
-        """From there, wherever the file's position is; any number of tasks at once. A buffer of a FixedBuffers
-        instead of the size is filled: how much of it."""
+        """Read at an offset, without using the position; any number of tasks may do so at once. If `size` is a buffer of
+        a FixedBuffers, fill that, and return the number of bytes read."""
         return make_call(self, CALL_PREAD, size, offset)
 
     def pwrite(self, data, offset, /):
-        """To there, all of it, unbuffered; any number of tasks at once."""
+        """Write all of the data at an offset, unbuffered; any number of tasks may do so at once."""
         return make_call(self, CALL_PWRITE, data, offset)
 
     @property
@@ -181,7 +181,7 @@ cdef class ByteFile(Positional):
         return PENDING
 
     async def _work(self, int kind, first, second):
-        """In turn: again at once, if waiting has changed that, else by waiting."""
+        """Do a call's work, when it has its turn."""
         if kind != CALL_CLOSE and self.is_closed:
             raise ValueError("I/O operation on closed file.")
         if kind == CALL_READ:
@@ -260,14 +260,14 @@ cdef class ByteFile(Positional):
         return shrunk(result, min(got, size))
 
     async def _rest(self):
-        """How much is left, of a file that knows; -1 of one that does not."""
+        """The number of bytes left, if the file's size is known; otherwise -1."""
         if self.descriptor.stream or self.descriptor.direct:
             return -1
         size = await self._size()
         return size - self.position if size > self.position + self.end - self.start else -1
 
     async def _wait_rest(self):
-        """Until a read says that was all: what knows no size, or has less than it says."""
+        """Read until a read returns nothing: for files whose size is unknown or wrong."""
         while await self._refill(self.end - self.start):
             pass
         return self.take(self.end - self.start)
@@ -282,7 +282,7 @@ cdef class ByteFile(Positional):
         return stat_result(found).st_size
 
     async def _wait_once(self, Py_ssize_t size):
-        """Unbuffered: one read, or what a cancelled call has left in the read-ahead."""
+        """Unbuffered: make one read, or return what a cancelled call has left in the read-ahead."""
         if self.end > self.start:
             return self.take(min(size, self.end - self.start))
         chunk = make_chunk(max(size, 1))
@@ -292,7 +292,7 @@ cdef class ByteFile(Positional):
         return PyBytes_FromStringAndSize((<Chunk> chunk).data, got)
 
     async def _wait_some(self, Py_ssize_t size):
-        """What is there, at least one byte if there ever will be."""
+        """Read what is available; wait for at least one byte, unless the file has ended."""
         self.check(False)
         if self.out_end:
             await self._wait_flush()
@@ -318,7 +318,7 @@ cdef class ByteFile(Positional):
                 return self.take(size)
 
     async def _wait_raw_line(self, Py_ssize_t size):
-        """Unbuffered: nothing may be read beyond the line."""
+        """Unbuffered: read byte by byte, so as not to read beyond the line."""
         line = bytearray()
         try:
             while not line.endswith(b"\n") and (size < 0 or len(line) < size):
@@ -354,7 +354,7 @@ cdef class ByteFile(Positional):
             await self._wait_flush()
         if self.start == self.end and self.takes(lent, self.position):
             return await self._wait_into_fixed(lent)
-        # Into memory of our own: the caller's is its own again as soon as the call is over.
+        # Read into our own memory: the caller may reuse its buffer as soon as the call is over, also if it is cancelled.
         data = await self._wait_read(lent.length) if not self.raw else await self._wait_once(lent.length)
         memcpy(lent.data, PyBytes_AS_STRING(data), len(data))
         return len(data)
@@ -441,7 +441,7 @@ cdef class ByteFile(Positional):
             if not self.flush_now():
                 return PENDING
         except OSError:
-            return PENDING  # closing by waiting raises it again, and closes all the same
+            return PENDING  # _finish will raise it again, and close the file all the same
         if self.descriptor.closefd and (not self.descriptor.local or self.can_write and not self.descriptor.memory):
             return PENDING
         self.is_closed = True
@@ -449,7 +449,7 @@ cdef class ByteFile(Positional):
         return None
 
     async def _wait_close(self):
-        # A task of its own: nobody's cancelling leaves the file half closed.
+        # Close in a separate task, so that cancelling the caller can't leave the file half closed.
         interrupted = None
         while True:
             if self.closing is None or self.closing.cancelled():
@@ -460,12 +460,12 @@ cdef class ByteFile(Positional):
             except asyncio.CancelledError as error:
                 if self.is_closed or not self.closing.cancelled():
                     raise
-                interrupted = error  # and that task before it began: asyncio.run cancels every one at its end
+                interrupted = error  # asyncio.run, which cancels all tasks at its end, also cancelled the closing task
         if interrupted is not None:
             raise interrupted
 
     async def _close_surely(self):
-        # asyncio.run cancels every task at its end, this one too.
+        # asyncio.run cancels all tasks at its end, including this one.
         while True:
             try:
                 return await self._in_turn(CALL_CLOSE, None, None)
@@ -474,7 +474,7 @@ cdef class ByteFile(Positional):
                     raise
 
     async def _finish(self):
-        """Write what is left, and close whatever comes of that; never while the kernel is at work on the file."""
+        """Write out the buffered data, then close, even if that failed; but not while the kernel works on the file."""
         if self.is_closed:
             return
         try:
@@ -482,7 +482,7 @@ cdef class ByteFile(Positional):
                 await self._wait_flush()
             except asyncio.CancelledError:
                 await self._until_free()
-                if not self.descriptor.stream:  # whose other end may never read
+                if not self.descriptor.stream:  # a stream's other end may never read
                     await self._wait_flush()
                 raise
         finally:
@@ -496,7 +496,7 @@ cdef class ByteFile(Positional):
 
 
 cdef int _not_written(object descriptor, int64_t res) except -1:
-    """No caller is left to raise it to: the interpreter reports it."""
+    """Report a failed write through the interpreter: a destructor has no caller to raise it to."""
     PyErr_SetObject(OSError, OSError(-res, os.strerror(-res), descriptor.name))
     PyErr_WriteUnraisable(descriptor)
     return 0

@@ -1,5 +1,5 @@
-# Chunk and Borrowed: the memory of file operations, ours and other people's. Owns it (or the promise that it stays)
-# for as long as anyone refers to the object, an operation in the kernel for one. Knows nothing of what is in it.
+# Chunk and Borrowed: the memory of file operations, our own and the caller's. They own the memory, or hold the caller's
+# buffer, as long as anything refers to them, such as an operation in the kernel. They know nothing of the contents.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
@@ -32,7 +32,7 @@ cdef class Borrowed:
             PyBuffer_Release(&self.view)
 
     cdef int align(self) except -1:
-        """A copy where O_DIRECT accepts it, if it is not there already."""
+        """Copy the data to memory that is aligned for O_DIRECT, unless it is aligned already."""
         cdef Chunk chunk
         if <size_t> self.data % ALIGNMENT:
             chunk = make_chunk(self.length)
@@ -43,7 +43,7 @@ cdef class Borrowed:
         return 0
 
     cdef object keeper(self):
-        """What an operation in the kernel refers to: the memory stays, and moves nowhere, as long as that does."""
+        """The object that keeps the memory alive and in place: an operation in the kernel refers to it."""
         return self if self.fixed is None else self.fixed
 
 
@@ -58,7 +58,7 @@ cdef Chunk make_chunk(Py_ssize_t room):
 
 
 cdef Borrowed borrow(object owner, bint writable):
-    """For a call that does not wait."""
+    """Borrow the caller's buffer for a call that doesn't wait."""
     cdef Borrowed lent = Borrowed.__new__(Borrowed)
     if type(owner) is bytes and not writable:
         lent.owner = owner
@@ -74,7 +74,7 @@ cdef Borrowed borrow(object owner, bint writable):
     if PyMemoryView_Check(owner) and PyMemoryView_GET_BASE(owner) is not NULL:
         base = <object> PyMemoryView_GET_BASE(owner)
         if isinstance(base, FixedBuffer):
-            # The view is its user's again as soon as the call is over; the memory is kept by the FixedBuffer.
+            # Release the view, so that the caller can use it right after the call; the FixedBuffer keeps the memory.
             lent.fixed = base
             lent.viewed = False
             PyBuffer_Release(&lent.view)
@@ -82,8 +82,8 @@ cdef Borrowed borrow(object owner, bint writable):
 
 
 cdef Borrowed borrow_while_waiting(object owner, bint writable):
-    """The same for a call that waits, and may be collected while it does: the collector knows how to release a memoryview,
-    and a Py_buffer not."""
+    """The same for a call that waits. The garbage collector may free such a call, and can release a memoryview but not
+    a Py_buffer."""
     cdef Borrowed lent = borrow(owner, writable)
     if lent.viewed:
         lent.owner = PyMemoryView_FromObject(owner)

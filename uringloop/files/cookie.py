@@ -1,8 +1,8 @@
-"""Where a text file is: the number that tell() returns and seek() takes, with io's own layout.
+"""Positions in text files: the number that tell() returns and seek() takes, with io's own layout.
 
-It says at which byte decoding can begin, the decoder's flags there, how many bytes to feed it and how many
-of the characters that come of it to skip. Most encodings can begin anywhere: there the number is the byte's
-position.
+It holds the byte position where decoding can begin, the decoder's flags there, how many bytes to feed to the decoder,
+and how many of the decoded characters to skip. With most encodings, decoding can begin at any character: the number is
+then the byte position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Cookie(NamedTuple):
     flags: int = 0
     feed: int = 0
     skip: int = 0
-    end: bool = False  # the decoder has to be told that this is all
+    end: bool = False  # the decoder must be told that its input ends here
 
 
 def pack(cookie: Cookie) -> int:
@@ -36,7 +36,7 @@ def unpack(number: int) -> Cookie:
 
 
 def where(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
-    """The place `characters` after `start`, where the decoder had `flags` and was then given `fed`."""
+    """The position `characters` after `start`. At `start`, the decoder had `flags`, and was then fed `fed`."""
     if not characters:
         return Cookie(start, flags)
     saved = decoder.getstate()
@@ -47,8 +47,8 @@ def where(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> 
 
 
 def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
-    # The furthest place from which decoding can begin, at or before the wanted one: guessed from the average
-    # size of a character, and moved back in steps that double until it is not beyond.
+    # Find the last position, at or before the wanted one, where decoding can begin: guess it from the average size of a
+    # character, and go back in doubling steps while the guess is too far.
     begin, count, begin_flags = 0, 0, flags
     guess, step = len(fed), 1
     while guess > 0:
@@ -70,14 +70,14 @@ def _search(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -
 
 
 def _search_behind(decoder: Any, start: int, flags: int, fed: bytes, characters: int) -> Cookie:
-    """The same from `start` on. Byte by byte would be easier to read, but a decoder that keeps much before it can say
-    what it is, as UTF-7's does, decodes all it has kept again with each byte."""
+    """The same from `start` on. Feeding byte by byte would be simpler, but a decoder that has to buffer much input, as
+    UTF-7's does, decodes its whole buffer again with each byte."""
 
     def decoded(size: int) -> int:
         decoder.setstate((b"", flags))
         return len(decoder.decode(fed[:size]))
 
-    at_the_end = decoded(len(fed)) < characters  # and the rest comes once it is told so
+    at_the_end = decoded(len(fed)) < characters  # the decoder yields the rest only at the end of its input
     size = len(fed) if at_the_end else bisect_left(range(len(fed)), characters, key=decoded)
     position = size
     while position:

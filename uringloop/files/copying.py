@@ -1,5 +1,5 @@
-"""copyfile: the content of a file into another, by copy_file_range in a worker thread, piece by piece, so that
-a long copy can be cancelled and on some filesystems copies nothing at all."""
+"""copyfile: a copy of a file's content, by copy_file_range in a worker thread. It copies in pieces, so that a long copy
+can be cancelled. On some filesystems the kernel shares the blocks, and copies no data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uringloop.files.paths import Path
 from uringloop.files.threads import in_thread
 
 PIECE = 64 << 20
-# What says that the two filesystems cannot do it, not that something is wrong.
+# Errors that mean the two filesystems don't support copy_file_range, so the content has to be read and written.
 UNABLE = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM}
 
 
 async def copyfile(src: Path, dst: Path, *, follow_symlinks: bool = True) -> Path:
-    """As shutil.copyfile: content only."""
+    """Copy a file's content only, as shutil.copyfile does."""
     if await in_thread(_looked_at, src, dst, follow_symlinks):
         return dst
     async with open_file(src, "rb", 0) as source, open_file(dst, "wb", 0) as target:
@@ -29,7 +29,8 @@ async def copyfile(src: Path, dst: Path, *, follow_symlinks: bool = True) -> Pat
 
 
 def _looked_at(src: Path, dst: Path, follow_symlinks: bool) -> bool:
-    """In a worker: shutil's own checks, and whether that was all, as the source is a link and so is its copy."""
+    """In a worker: make shutil's own checks. If the source is a link and not to be followed, copy the link, and return
+    True: nothing is left to do."""
     both = (src, dst)
     found = [_stat(path) for path in both]
     if found[0] is not None and found[1] is not None and os.path.samestat(found[0], found[1]):
@@ -47,11 +48,12 @@ def _stat(path: Path) -> os.stat_result | None:
     try:
         return os.stat(path)
     except OSError:
-        return None  # opening it will say so
+        return None  # opening the file will raise the error
 
 
 async def _by_kernel(source: int, target: int) -> bool:
-    """Whether anything was copied, and then all of it: what says it has no bytes may be one of /proc."""
+    """Copy the content in the kernel; return False if nothing was copied. A file that seems to be empty may be one of
+    /proc, which has to be read."""
     offset = 0
     while True:
         try:

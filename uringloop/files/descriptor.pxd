@@ -5,21 +5,21 @@ from uringloop._core.loop.loop cimport Loop
 
 
 cdef class Descriptor:
-    # The loop's thread only.
+    # Only the loop's thread uses these fields.
     cdef readonly int fd              # -1 once closed
-    cdef readonly unsigned mode       # what kind of file, and its permissions
+    cdef readonly unsigned mode       # st_mode: the kind of file, and its permissions
     cdef readonly bint seekable
-    cdef readonly bint stream         # no offsets: a pipe, a terminal, a socket, a character device
-    cdef readonly bint memory         # on a filesystem that is memory: nothing to wait for
+    cdef readonly bint stream         # it has no offsets: a pipe, a terminal, a socket, a character device
+    cdef readonly bint memory         # on a filesystem in memory: no call has to wait
     cdef readonly bint local          # on a filesystem of this machine
-    cdef readonly bint direct         # O_DIRECT: aligned memory only, nothing is cached
+    cdef readonly bint direct         # O_DIRECT: needs aligned memory, and nothing is cached
     cdef readonly bint closefd
     cdef readonly object name
-    cdef public object made_at        # debug mode: the stack it was opened on, for the report that nobody closed it
-    cdef bint tells_reads             # answers at once whether reading would block
-    cdef bint tells_writes
+    cdef public object made_at        # debug mode: the stack where it was opened, for the warning that it was not closed
+    cdef bint tells_reads             # the file answers at once whether reading would block
+    cdef bint tells_writes            # the same for writing
     cdef unsigned misses              # attempts in a row that would have blocked
-    cdef unsigned skipped
+    cdef unsigned skipped             # reads that made no attempt because of these misses
 
     cdef int64_t read_now(self, char *data, size_t length, int64_t offset) noexcept
     cdef int64_t write_now(self, const char *data, size_t length, int64_t offset) noexcept

@@ -1,6 +1,6 @@
-# Descriptor: one open file descriptor, and what may be done with it in the loop's own thread: only what cannot
-# block. It reads and writes at given offsets, at once or as an operation; a stream has none. Owns the descriptor,
-# unless that was lent. Has no position and no buffer.
+# Descriptor: one open file descriptor, read and written without blocking the loop's thread. It reads and writes at given
+# offsets, at once or as an operation in the kernel; a stream has no offsets. Owns the descriptor, unless it was lent by
+# the caller (closefd=False). Has no position and no buffer.
 import os
 
 from libc.errno cimport EISDIR
@@ -30,18 +30,18 @@ cdef extern from "<sys/stat.h>" nogil:
     bint S_ISDIR(unsigned mode)
 
 cdef enum:
-    HOLD_GIL = 65536   # copying no more than this takes less time than giving up the interpreter and getting it back
+    HOLD_GIL = 65536   # copying up to this many bytes takes less time than releasing and retaking the GIL
     PATIENCE = 4       # attempts in vain, before only one in RETRY is made
     RETRY = 16
 
-# One operation moves no more: what the cache holds is copied in the loop's thread, also by the ring.
+# The most bytes that one operation moves: the ring, too, copies cached data in the loop's thread.
 cdef enum:
     MOST_AN_OP = 1 << 20
 
 
 cdef class Descriptor:
     def __cinit__(self, int fd, object name, bint closefd, bint direct):
-        """Looks at it without asking anyone: what a remote filesystem's server would say is not needed here."""
+        """Inspect the file without asking the server of a remote filesystem, whose answer isn't needed here."""
         cdef statx found
         cdef int res
         self.fd = -1
@@ -58,10 +58,10 @@ cdef class Descriptor:
         self.memory = kind == "memory" and not self.stream
         self.local = kind != ""
         self.direct = direct
-        # A filesystem that asks a server may take "do not wait" lightly: FUSE waits for its server all the same.
+        # A filesystem with a server may ignore "do not wait": FUSE waits for its server all the same.
         self.tells_reads = self.tells_writes = self.local or self.stream
         self.seekable = c_lseek(fd, 0, 1) >= 0
-        self.fd = fd  # the caller's until here
+        self.fd = fd  # the caller owns it until here
 
     def __dealloc__(self):
         if self.fd >= 0 and self.closefd:
@@ -72,7 +72,7 @@ cdef class Descriptor:
         return f"<Descriptor fd={self.fd} {kind}>"
 
     cdef int detach(self, int64_t position) except? -1:
-        """The number, for the caller to close; -1 if it was lent: its own position is then where the file's was."""
+        """Return the descriptor, for the caller to close; if it was lent, only set its position, and return -1."""
         cdef int fd = self.fd
         self.fd = -1
         if self.closefd:
@@ -82,20 +82,20 @@ cdef class Descriptor:
         return -1
 
     cdef int lend(self, int64_t position) except -1:
-        """Somebody else's to close from now on."""
+        """Leave the descriptor to other code, which has to close it from now on."""
         self.closefd = False
         self.detach(position)
         return 0
 
     cdef int finish(self, int64_t position) except -1:
-        """Close, where that cannot block."""
+        """Close the descriptor, where that cannot block."""
         cdef int fd = self.detach(position)
         if fd >= 0:
             c_close(fd)
         return 0
 
     cdef int64_t read_now(self, char *data, size_t length, int64_t offset) noexcept:
-        """As much as is there without waiting; -EAGAIN: unknown, or nothing."""
+        """Read as much as is available without waiting; -EAGAIN if nothing is, or if that can't be known."""
         cdef int64_t res
         cdef int fd = self.fd
         if self.tells_reads:
@@ -144,8 +144,8 @@ cdef class Descriptor:
     cdef FileOp reading(self, Loop loop, object keep, char *data, size_t length, int64_t offset):
         cdef int64_t size
         if not self.local and not self.stream:
-            # Of FUSE without a cache the ring reads on after a short read, and again from where it had begun
-            # (seen in Linux 6.18): the end of the file comes at the end of a read.
+            # On FUSE without a cache, the ring continues after a short read, and starts again at the first offset (seen in
+            # Linux 6.18). So a read must not go beyond the end of the file.
             size = self.size_now()
             if size > offset:
                 length = min(length, <size_t> (size - offset))
@@ -155,26 +155,26 @@ cdef class Descriptor:
         return self.mark_remote(write_op(loop, self.fd, keep, data, min(length, <size_t> MOST_AN_OP), offset))
 
     cdef FileOp mark_remote(self, FileOp op):
-        """For the same reason the ring is not to try it in the loop's own thread first."""
+        """Keep the ring from trying it in the loop's thread first: a remote filesystem may wait for its server there."""
         if not self.local and not self.stream:
             op.entry.flags = IOSQE_ASYNC
         op.endless = self.stream
         return op
 
     cdef int64_t size_now(self) noexcept:
-        """The size as the kernel has it in memory: exact for a local file, a hint for a remote one; or -errno."""
+        """The size that the kernel has in memory: exact for a local file, a hint for a remote one; or -errno."""
         cdef statx found
         cdef int res = ur_stat_now(self.fd, &found)
         return <int64_t> found.stx_size if res == 0 else res
 
 
 def open_known(int dir, bytes path, uint64_t flags):
-    """Open for reading in the loop's own thread, where all there is to do is in the kernel's memory: names it knows,
-    leading to a regular file of a filesystem that asks nobody else. A descriptor, or None where that is not so."""
+    """Open a file for reading in the loop's own thread, if the kernel can do so from memory: the path is in its cache, and
+    leads to a regular file on a local filesystem. Return the descriptor, or None if that is not so."""
     cdef statx found
     cdef int fd = ur_locate_now(dir, path, flags & O_NOFOLLOW, &found)
     if fd < 0:
-        return None  # that there is none is the filesystem's to say, which may be a remote one
+        return None  # even for a missing file: the filesystem, which may be remote, has to say that it is missing
     c_close(fd)
     if not S_ISREG(found.stx_mode) or not filesystem_kind(device_number(found.stx_dev_major, found.stx_dev_minor)):
         return None

@@ -6,12 +6,12 @@ cdef class FixedBuffers(Waitlist):
     # Never change:
     cdef readonly Py_ssize_t count
     cdef readonly Py_ssize_t size
-    cdef Py_ssize_t stride           # from one to the next, each on a page of its own
-    # Under the line's guard:
-    cdef FixedMemory memory          # None once closed: who has a part of it keeps it
-    cdef int *numbers                # numbers[:back] are with nobody
+    cdef Py_ssize_t stride           # from one buffer to the next; each begins on a page of its own
+    # Under the waitlist's guard:
+    cdef FixedMemory memory          # None once closed; each lent buffer keeps a reference of its own
+    cdef int *numbers                # numbers[:back] are the buffers that are not lent
     cdef Py_ssize_t back
-    cdef Py_ssize_t free             # of these, the ones nobody was promised
+    cdef Py_ssize_t free             # how many of these are not promised to a waiter
 
     cdef void came_back(self, int number) noexcept
 

@@ -1,5 +1,5 @@
-# FixedBuffers: buffers that the kernel has pinned, lent to tasks one by one. Owns which are lent and who waits for one.
-# A buffer comes back by itself, once no view of it and no operation of the kernel is left; the memory is FixedMemory's.
+# FixedBuffers: buffers that the kernel has pinned, lent to tasks. Owns the list of free buffers and the tasks that wait
+# for one. A buffer returns by itself, once no view of it and no operation on it is left; FixedMemory owns the memory.
 cimport cython
 from libc.stdlib cimport free, malloc
 
@@ -19,20 +19,20 @@ from uringloop.files.loops import running_loop
 cdef enum:
     PAGE = 4096
 
-# What the kernel pins in one piece.
+# The most that the kernel pins in one piece.
 cdef Py_ssize_t MOST_BYTES = 1 << 30
 
 
 class BuffersClosed(RuntimeError):
-    """A new one each time: an exception keeps the frames it was raised in."""
+    """The FixedBuffers are closed. Made anew each time, because an exception keeps the frames it was raised in."""
 
     def __init__(self):
         super().__init__("the buffers are closed")
 
 
 cdef class FixedBuffers(Waitlist):
-    """`count` buffers of `size` bytes, pinned for the running loop's ring: what is read and written through them need
-    not be mapped for each operation anew. Where there is no ring they are memory like any other."""
+    """`count` buffers of `size` bytes, pinned for the running loop's ring, so that the kernel need not map the memory of
+    each read and write anew. On a loop without a ring they are ordinary memory."""
 
     def __cinit__(self, *args, **options):
         self.refusal = NotInitialised
@@ -72,7 +72,7 @@ cdef class FixedBuffers(Waitlist):
         return True
 
     cdef object collect(self, object value):
-        """One was promised: which, and a view of it."""
+        """Take one of the free buffers, which was promised to the caller; return a view of it."""
         cdef LentBuffer lent = LentBuffer.__new__(LentBuffer)
         cdef FixedMemory memory
         ur_guard_lock(&self.guard)
@@ -97,7 +97,7 @@ cdef class FixedBuffers(Waitlist):
         return True
 
     cdef void came_back(self, int number) noexcept:
-        """From any thread: nobody refers to that buffer any more."""
+        """The last reference to a buffer is gone; called from any thread."""
         ur_guard_lock(&self.guard)
         self.numbers[self.back] = number
         self.back += 1
@@ -105,12 +105,12 @@ cdef class FixedBuffers(Waitlist):
         self.hand_on()
 
     def lend(self):
-        """Await it for a writable memoryview of a buffer; in turn, where all are lent. What is in it is what its last
-        user left. `with await buffers.lend() as view:` gives it back at the end of the block."""
+        """Await this for a writable memoryview of a buffer. If all are lent, tasks wait in line for one. The buffer holds
+        what its last user left in it. `with await buffers.lend() as view:` returns it at the end of the block."""
         return make_wait(self, None)
 
     def lend_nowait(self):
-        """The same at once, or BlockingIOError."""
+        """Return a memoryview of a buffer at once; raise BlockingIOError if all are lent."""
         if take(self):
             return self.collect(None)
         if self.memory is None:
@@ -118,7 +118,7 @@ cdef class FixedBuffers(Waitlist):
         raise BlockingIOError(errno.EAGAIN, "every buffer is lent")
 
     def close(self):
-        """Lend no more. The memory goes once what was lent has come back; who waits for a buffer gets a RuntimeError."""
+        """Stop lending. Waiting tasks get a RuntimeError. The memory is freed once all lent buffers have come back."""
         cdef FixedMemory memory
         self.close_line(BuffersClosed)
         ur_guard_lock(&self.guard)
@@ -136,8 +136,8 @@ cdef class FixedBuffers(Waitlist):
         self.close()
 
     def statistics(self):
-        """{count, size, lent, registered, transfers; waits, grants, cancels, passes: since it was made}. `transfers` are
-        operations that named a registered buffer."""
+        """Return a dict of count, size, lent, registered, transfers, and, since it was made, waits, grants, cancels and
+        passes. `transfers` is the number of operations that used a registered buffer."""
         cdef FixedMemory memory = self.memory
         return {"count": self.count, "size": self.size, "lent": self.count - self.back,
                 "registered": memory is not None and memory.registered,
@@ -148,7 +148,7 @@ cdef class FixedBuffers(Waitlist):
         return f"<FixedBuffers {self.count} x {self.size} bytes, {state}>"
 
 
-@cython.no_gc_clear  # its lender is told in __dealloc__
+@cython.no_gc_clear  # __dealloc__ needs `lender`
 cdef class LentBuffer(FixedBuffer):
     def __dealloc__(self):
         if self.lender is not None:

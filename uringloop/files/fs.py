@@ -1,7 +1,7 @@
-"""fs: operations on paths. On the ring where it has them, else in a worker thread; docs/files.md says which is
-which.
+"""fs: asynchronous operations on paths. They use io_uring where it has the operation, otherwise a worker thread;
+docs/files.md has the list.
 
-Each takes what its namesake in `os`, `shutil` or `pathlib` takes, and raises what that raises. None blocks
+Each takes the arguments of its namesake in `os`, `shutil` or `pathlib`, and raises the same errors. None of them blocks
 the loop.
 """
 
@@ -101,7 +101,7 @@ async def lstat(path: Path, *, dir_fd: int | None = None) -> os.stat_result:
 
 
 async def _mode(path: Path | int) -> int:
-    """0 for what is not there, or out of reach."""
+    """The file's mode; 0 if the file doesn't exist or can't be reached."""
     try:
         return (await stat(path)).st_mode
     except (OSError, ValueError):
@@ -141,7 +141,7 @@ async def makedirs(name: Path, mode: int = 0o777, exist_ok: bool = False) -> Non
     if not tail:
         head, tail = os.path.split(head)
     if head and tail and not await exists(head):
-        with suppress(FileExistsError):  # somebody else was faster
+        with suppress(FileExistsError):  # another task or process was faster
             await makedirs(head, exist_ok=exist_ok)
         if tail in (os.curdir, os.fsencode(os.curdir)):
             return
@@ -189,7 +189,7 @@ async def link(
     dst_dir_fd: int | None = None,
     follow_symlinks: bool = True,
 ) -> None:
-    # As os.link: plain link(2), which follows nothing, unless a folder is given.
+    # As os.link: without a folder's descriptor it uses plain link(2), which doesn't follow symlinks.
     flags = AT_SYMLINK_FOLLOW if follow_symlinks and (src_dir_fd, dst_dir_fd) != (None, None) else 0
     loop = running_loop()
     source, target = encoded(src), encoded(dst)
@@ -228,7 +228,7 @@ async def _truncate(path: Path | int, length: int) -> None:
 
 
 async def _opened_for_truncating(path: Path) -> int:
-    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo's other end is not waited for
+    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # don't wait for a FIFO's reader
     try:
         fd: int = await openat2(running_loop(), folder(None), encoded(path), flags, 0, 0, True, (path,))
     except OSError as error:

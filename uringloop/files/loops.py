@@ -1,4 +1,4 @@
-"""Which loop files work on: the running one, if it is ours."""
+"""running_loop(): the running event loop, checked to be one of uringloop's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def running_loop() -> EventLoop:
-    """The running loop; RuntimeError where it is not one of uringloop's."""
+    """Return the running loop. Raises RuntimeError if it is not one of uringloop's."""
     loop = _get_running_loop()
     if not isinstance(loop, Loop):
         what = (

@@ -1,4 +1,4 @@
-"""Which filesystem a device number belongs to, and so whether it may hang. Asks /proc only, never a
+"""The kind of filesystem behind a device number: whether access to it may hang. Reads only /proc, and never asks a
 filesystem."""
 
 from __future__ import annotations
@@ -7,16 +7,17 @@ import os
 import time
 
 MEMORY = {"tmpfs", "ramfs", "hugetlbfs"}
-# Those whose open and stat ask no server and no other process. An overlay may lie on anything.
+# Filesystems whose open and stat ask no server and no other process. An overlay may lie on any filesystem, so it's not
+# among them.
 LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "squashfs", "erofs"} | MEMORY
-KEEP_SECONDS = 10.0  # a device number may be another filesystem's after a while
+KEEP_SECONDS = 10.0  # after a while, a device number may belong to another filesystem
 
 _kinds: dict[int, str] = {}
 _read_at = -KEEP_SECONDS
 
 
 def filesystem_kind(device: int) -> str:
-    """ "memory", "local", or "" for a filesystem that may hang, or is unknown."""
+    """Return "memory", "local", or "" for a filesystem that may hang or is unknown."""
     global _read_at
     now = time.monotonic()
     if now - _read_at > KEEP_SECONDS:
@@ -27,7 +28,7 @@ def filesystem_kind(device: int) -> str:
 
 
 def read_mounts() -> dict[int, str]:
-    """The kind of each device in /proc/self/mountinfo; none where there is no /proc."""
+    """The kind of each device in /proc/self/mountinfo; empty if there is no /proc."""
     found: dict[int, str] = {}
     try:
         fd = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)

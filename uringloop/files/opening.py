@@ -1,5 +1,4 @@
-"""open_file: opening, with io.open's arguments, checks and errors. What is opened is `byte_file` and
-`text_file`."""
+"""open_file: opens a file with io.open's arguments, checks and errors; returns a ByteFile or a TextFile."""
 
 from __future__ import annotations
 
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 
 Opened = TypeVar("Opened")
 
-BUFFER = 131072  # of what is written; what is read ahead starts smaller and grows to as much
+BUFFER = 131072  # the write buffer; the read-ahead starts smaller and grows to this size
 
 
 class Mode(NamedTuple):
-    """What a mode string asks for."""
+    """A parsed mode string."""
 
     name: str  # as io's binary files show it
     flags: int
@@ -41,7 +40,7 @@ class Mode(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Everything that open_file was told, checked."""
+    """The checked arguments of open_file."""
 
     file: Any
     mode: str
@@ -59,7 +58,7 @@ class Order(NamedTuple):
 
 @lru_cache(maxsize=256)
 def parse_mode(mode: str) -> Mode:
-    """io.open's own rules and messages."""
+    """Parse a mode string by io.open's rules, with io.open's messages."""
     given = set(mode)
     if given - set("axrwb+t") or len(mode) > len(given):
         raise ValueError(f"invalid mode: {mode!r}")
@@ -84,7 +83,7 @@ def parse_mode(mode: str) -> Mode:
 
 
 class Opening(Generic[Opened]):
-    """What open_file returns: awaited, or entered with `async with`, it is the open file."""
+    """What open_file returns. Awaiting it opens the file and returns it; `async with` opens it and closes it."""
 
     __slots__ = ("_file", "_order")
 
@@ -180,9 +179,9 @@ def open_file(
 ) -> Opening[Any]:
     """Open a file as io.open does: `async with open_file(p) as f` or `f = await open_file(p)`.
 
-    Beyond io's arguments: a relative path is relative to `dir_fd`; a file that is created has `permissions`
-    less the umask; `direct` bypasses the page cache (O_DIRECT); `flags` are more of open(2)'s, and
-    `resolve` openat2(2)'s, RESOLVE_BENEATH for one. On an event loop of uringloop only.
+    Arguments beyond io.open's: `dir_fd` is the folder that a relative path starts from; `permissions`, less the umask,
+    are those of a new file; `direct` bypasses the page cache (O_DIRECT); `flags` are additional flags of open(2), and
+    `resolve` those of openat2(2), such as RESOLVE_BENEATH. Works only on an event loop of uringloop.
     """
     if not isinstance(mode, str):
         raise TypeError(f"open_file() argument 'mode' must be str, not {type(mode).__name__}")
@@ -220,7 +219,7 @@ def open_file(
 
 
 def open_at_once(order: Order) -> Any:
-    """The open file, where nothing has to be waited for; else None."""
+    """Open the file without waiting and return it; None if that is not possible."""
     file, asked = order.file, order.asked
     if asked.writing or order.opener is not None or order.resolve or isinstance(file, int):
         return None
@@ -258,7 +257,7 @@ async def open_order(order: Order) -> Any:
 
 
 def opened_by(opener: Callable[[Any, int], int], file: Any, flags: int) -> int:
-    """In a worker."""
+    """Call the opener, in a worker."""
     fd = opener(file, flags)
     if fd < 0:
         raise ValueError(f"opener returned {fd}")
@@ -267,7 +266,7 @@ def opened_by(opener: Callable[[Any, int], int], file: Any, flags: int) -> int:
 
 
 def described(loop: Any, fd: int, order: Order) -> Descriptor:
-    """Who owns the descriptor from now on; of one that is no file's, nobody."""
+    """Make the Descriptor, which owns the number from now on. If that fails, close a number that we have opened."""
     try:
         descriptor = Descriptor(fd, order.file, order.closefd, order.direct)
     except BaseException:

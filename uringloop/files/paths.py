@@ -1,4 +1,4 @@
-"""Paths as the kernel takes them: bytes, relative to a descriptor; and as errors show them."""
+"""Paths in the form that the kernel takes: bytes, relative to a folder's descriptor."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-# Positional: bytes at given offsets, which moves no position and needs no turn: any number of tasks at once. Into bytes,
-# or into a buffer of a FixedBuffers. Owns nothing; how many of its operations are in the kernel is AsyncFile's.
+# Positional: pread and pwrite, which read and write at given offsets. They move no position and need no turn, so any
+# number of tasks can use them at once. They read into bytes, or into a buffer of a FixedBuffers. Owns nothing; AsyncFile
+# counts the operations in the kernel.
 import asyncio
 import io
 import os
@@ -25,7 +26,7 @@ cdef object _sleep = asyncio.sleep
 
 cdef class Positional(Transfers):
     cdef object pread_now(self, object what, object where):
-        """`what`: how many bytes, or a fixed buffer to fill."""
+        """Read at once, if possible. `what` is a number of bytes, or a fixed buffer to fill."""
         cdef Borrowed lent = None
         cdef bytes result = None
         cdef char *data
@@ -96,7 +97,7 @@ cdef class Positional(Transfers):
         return PyBytes_FromStringAndSize(chunk.data + skip, max(min(got - skip, size), 0))
 
     async def _apart_all(self, keep, size_t data, Py_ssize_t size, int64_t offset):
-        """Read as much as that, or up to the end: how much."""
+        """Read `size` bytes, or up to the end of the file; return the number of bytes read."""
         cdef Py_ssize_t got = 0
         while got < size:
             came = await self._apart(False, keep, data + got, size - got, offset + got)
@@ -104,7 +105,7 @@ cdef class Positional(Transfers):
                 break
             got += came
             if self.descriptor.direct and came & 4095:
-                break  # the end, which need not be aligned
+                break  # only at the end of the file, a read may return an unaligned size
         return got
 
     async def _wait_pwrite(self, data, int64_t offset):
@@ -124,11 +125,11 @@ cdef class Positional(Transfers):
             error.characters_written = done
             raise
         finally:
-            self.drop_ahead()  # it may hold what was there before
+            self.drop_ahead()  # it may hold the old content
         return done
 
     async def _apart(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset):
-        """One operation, and its result; what a cancelled call leaves in the kernel is counted until it ends."""
+        """Run one operation and return its result. If the call is cancelled, the operation is counted until it ends."""
         cdef char *memory = <char *> data
         cdef int64_t res = -EAGAIN
         cdef FileOp op

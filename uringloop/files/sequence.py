@@ -1,5 +1,5 @@
-"""Operations that belong together, on a descriptor of their own. Whoever waits for them may be cancelled at once; they
-close and remove what they have made only when the kernel has ended what it does with it."""
+"""Sequences of operations that clean up after themselves. A task that waits for one can be cancelled at once; the
+sequence then closes and removes what it has made, but only when the kernel has ended the operations on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uringloop.files.loops import running_loop
 
 
 async def run_apart(sequence: Coroutine[Any, Any, Any]) -> Any:
-    """In a task of its own."""
+    """Run the sequence in a task of its own."""
     task = running_loop().create_task(sequence)
     try:
         return await asyncio.shield(task)
@@ -24,13 +24,13 @@ async def run_apart(sequence: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
-    """Nobody waits for it any more: that it failed is no error either."""
+    """Retrieve the exception, so that asyncio doesn't report it: the task that waited was cancelled."""
     if not task.cancelled():
         task.exception()
 
 
 async def to_the_end(op: FileOp) -> Any:
-    """Its result. Cancelled, the operation is ended first; being cancelled again does not change that."""
+    """Return the operation's result. If cancelled, even repeatedly, first wait until the operation has ended."""
     try:
         return await op
     except asyncio.CancelledError:

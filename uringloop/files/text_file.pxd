@@ -10,20 +10,20 @@ cdef class TextFile(AsyncFile):
     cdef readonly str errors
     cdef readonly bint line_buffering
     cdef str line_end              # what ends a line: "\n", "\r", "\r\n", or "" for any of them
-    cdef str write_end             # what a written "\n" becomes, None: itself
-    cdef object decoder            # None in a file that cannot be read
+    cdef str write_end             # the replacement of a written "\n"; None: no replacement
+    cdef object decoder            # None if the file is not readable
     cdef object encoder            # None: str.encode, which needs no state
-    cdef bint plain                # UTF-8, strict
-    # Decoded, and not read yet: decoded[at:]. From `mark` on it is what the last chunk gave.
+    cdef bint plain                # the encoding is UTF-8, with errors="strict"
+    # Decoded and not read yet: decoded[at:]. The part from `mark` on comes from the last chunk.
     cdef str decoded
     cdef Py_ssize_t at
     cdef Py_ssize_t mark
-    cdef bint at_end               # the last read said so, and nobody was told yet
-    # How to decode it again, for tell(): the decoder's flags before, and the bytes it was given. None: not known.
+    cdef bint at_end               # the last read hit the end of the file, and no call has returned that yet
+    # How to decode it again, for tell(): the decoder's flags before, and the bytes fed to it. None: not known.
     cdef object flags
     cdef bytes fed
-    cdef bytes last                # of it, the last chunk
-    cdef object old_flags          # the same for decoded[:mark], of which `old_skip` characters are gone
+    cdef bytes last                # the last chunk in `fed`
+    cdef object old_flags          # the same for decoded[:mark], of which `old_skip` characters were read before
     cdef bytes old_fed
     cdef Py_ssize_t old_skip
 

@@ -1,5 +1,6 @@
-# TextFile: what open_file returns for a text mode. Owns what is decoded and not read yet, and the decoder and encoder:
-# the standard library's own. Bytes are its ByteFile's business. A line that is already decoded costs finding its end.
+# TextFile: the text file that open_file returns. Owns the decoded text that is not read yet, and the decoder and encoder,
+# which are the standard library's own; its ByteFile handles the bytes. Reading a line that is already decoded costs only
+# the search for its end.
 import codecs
 import io
 
@@ -17,14 +18,14 @@ from uringloop.files.cookie import Cookie, pack, unpack, where
 from uringloop._core.objects.guard cimport ur_python_makes
 
 cdef enum:
-    CHUNK = 8192      # decoded at a time, as io does: what is decoded ahead decides where a write after a read goes
+    CHUNK = 8192      # the bytes decoded at a time, as in io: the decoded part determines where a write after a read goes
     CHUNK_MOST = 1 << 20
 
 
 cdef class TextFile(AsyncFile):
     @staticmethod
     def check(encoding, errors, newline):
-        """The arguments, before anything is opened."""
+        """Check the arguments, before the file is opened."""
         for name, value in (("encoding", encoding), ("errors", errors), ("newline", newline)):
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"open_file() argument '{name}' must be str or None, not {type(value).__name__}")
@@ -58,7 +59,7 @@ cdef class TextFile(AsyncFile):
         if buffer.can_write and codec.name not in ("utf-8", "ascii", "iso8859-1"):
             self.encoder = codec.incrementalencoder(self.errors)
             if buffer.descriptor.seekable and buffer.position:
-                self.encoder.setstate(0)  # no byte order mark in the middle
+                self.encoder.setstate(0)  # write no byte order mark in the middle of the file
 
     def __repr__(self):
         return f"<TextFile name={self.name!r} mode={self.mode!r} encoding={self.encoding!r}>"
@@ -68,7 +69,7 @@ cdef class TextFile(AsyncFile):
         self.buffer.bind()
         return 0
 
-    # About it
+    # Attributes
 
     @property
     def name(self):
@@ -80,7 +81,7 @@ cdef class TextFile(AsyncFile):
 
     @property
     def newlines(self):
-        """The kinds of line ends seen so far, as io tells them."""
+        """The kinds of line ends read so far, as io's `newlines` reports them."""
         return getattr(self.decoder, "newlines", None)
 
     def fileno(self):
@@ -163,13 +164,13 @@ cdef class TextFile(AsyncFile):
     # Reading
 
     cdef int feed(self, bytes chunk) except -1:
-        """Decode on. An empty chunk is the end, for now."""
+        """Decode the next chunk. An empty chunk means the end of the file, for now."""
         cdef str text
         cdef Py_ssize_t left = PyUnicode_GET_LENGTH(self.decoded) - self.at
         cdef bytes before
         before, flags = self.decoder.getstate()
         text = self.decoder.decode(chunk, not chunk)
-        self.at_end = not chunk and not text  # a codec may keep some of a truncated end for the next time
+        self.at_end = not chunk and not text  # at a truncated end, a codec may return text now and more the next time
         if left == 0:
             self.decoded = text
             self.mark = 0
@@ -187,7 +188,7 @@ cdef class TextFile(AsyncFile):
         return 0
 
     cdef int forget_decoded(self) except -1:
-        """Go on from where the bytes are."""
+        """Drop the decoded text: reading continues at the ByteFile's position."""
         self.decoded = ""
         self.at = self.mark = 0
         self.at_end = False
@@ -202,7 +203,8 @@ cdef class TextFile(AsyncFile):
         return None
 
     cdef Py_ssize_t line_length(self, Py_ssize_t looked) except -2:
-        """Of the line at `at`, with its end; -1 if the end is not there. Nothing ends before `looked`."""
+        """The length of the line at `at`, including its end; -1 if the end isn't decoded yet. No line ends before `looked`.
+        """
         cdef Py_ssize_t length = PyUnicode_GET_LENGTH(self.decoded)
         cdef Py_ssize_t found, other
         cdef Py_ssize_t start = self.at + looked
@@ -216,7 +218,7 @@ cdef class TextFile(AsyncFile):
         other = PyUnicode_FindChar(self.decoded, c'\r', start, length if found < 0 else found, 1)
         if other < 0:
             return found + 1 - self.at if found >= 0 else -1
-        # The decoder keeps a carriage return back until it knows what follows.
+        # The decoder holds back a trailing carriage return until it knows the next character.
         return other + (2 if other + 1 == found else 1) - self.at
 
     cdef object line_now(self, Py_ssize_t size):
@@ -276,7 +278,7 @@ cdef class TextFile(AsyncFile):
     async def _wait_reading(self, int kind, first):
         cdef object outcome
         if kind == CALL_READ and (first is None or first < 0):
-            self.reading_now(CALL_READ, 0)  # its checks
+            self.reading_now(CALL_READ, 0)  # for its checks
             return self._decode_rest(await self.buffer._in_turn(CALL_READ, -1, None))
         while True:
             outcome = self.reading_now(kind, first)
@@ -308,8 +310,8 @@ cdef class TextFile(AsyncFile):
                 self.last, self.old_flags, self.old_fed, self.old_skip)
 
     def _put_back(self, lines, before):
-        """The call that took them was cancelled: the next one reads them again, where the file can go back from its
-        bytes."""
+        """The call that took the lines was cancelled: make the next call read them again. A stream can't go back, so its
+        lines are put in front of the decoded text."""
         cdef int64_t position
         if self.buffer.descriptor.stream:
             self.decoded = "".join(lines) + self.decoded[self.at:]
@@ -340,7 +342,7 @@ cdef class TextFile(AsyncFile):
         flush = self.line_buffering and ("\n" in text or "\r" in text)
         self._forget_reading()
         if self.buffer.raw or self.buffer.write_now(data) is PENDING:
-            call.inner = self._in_turn(CALL_WRITE, data, (len(text), flush))  # encoded, and not to be again
+            call.inner = self._in_turn(CALL_WRITE, data, (len(text), flush))  # the tuple says that `data` is encoded
             return PENDING
         if flush and not self.buffer.flush_now():
             call.inner = self._in_turn(CALL_WRITE, b"", (len(text), True))
@@ -375,7 +377,7 @@ cdef class TextFile(AsyncFile):
     # Position
 
     def _position(self):
-        """An opaque number for seek, as io's: the byte's, where decoding can begin there."""
+        """An opaque number for seek(), as io's: the byte position, if decoding can begin there."""
         self._check_open()
         if not self.buffer.descriptor.seekable:
             raise io.UnsupportedOperation("underlying stream is not seekable")
@@ -421,7 +423,7 @@ cdef class TextFile(AsyncFile):
         return offset
 
     def _begin_at(self, position):
-        """Nothing is decoded yet, from there."""
+        """Continue at this byte position, with no decoded text."""
         self.forget_decoded()
         if self.decoder is not None:
             self.decoder.reset()

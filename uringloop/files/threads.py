@@ -1,6 +1,5 @@
-"""What the ring has no operation for, in the worker threads that a loop has for its files. Whoever waits may be
-cancelled at any moment: a call that has begun goes on, on descriptors of its own, and what it returns for nobody
-is taken back."""
+"""Calls for which io_uring has no operation, run in the loop's worker threads for files. A waiting task may be
+cancelled at any moment: a call that has begun goes on, on duplicated descriptors, and `lost` disposes of its result."""
 
 from __future__ import annotations
 
@@ -25,9 +24,9 @@ async def in_thread(
     lost: Callable[[Any], object] | None = None,
     executor: Executor | None = None,
 ) -> Any:
-    """function(*fds, *args), in a thread of the loop's or of that executor. The descriptors are duplicated: they may
-    be closed, and their numbers become another file's, while the call still runs. `lost` gets a result that nobody
-    waits for any more."""
+    """Run function(*fds, *args) in a worker thread of the loop, or of `executor`. The function gets duplicates of the
+    descriptors: the originals may be closed, and their numbers reused, while it still runs. If the waiting task is
+    cancelled, `lost` gets the function's result."""
     loop = running_loop()
     workers = executor or workers_of(loop)
     duplicates = Duplicates(fds)
@@ -48,7 +47,7 @@ async def in_thread(
 async def on_path(
     function: Callable[..., Any], path: Any, *args: Any, dir_fd: int | None = None, **options: Any
 ) -> Any:
-    """function(path, *args, **options), as those of `os` are: the path may be a descriptor, or be relative to one."""
+    """Run a function of `os` on a path in a thread; the path may be a descriptor, or relative to `dir_fd`."""
     if isinstance(path, int):
         return await in_thread(partial(function, **options), *args, fds=(path,))
     if dir_fd is None:
@@ -66,16 +65,16 @@ def take_back(lost: Callable[[Any], object], future: Future[Any]) -> None:
 
 
 class Duplicates:
-    """Descriptors for a call in a worker, closed when it is over, or will never begin."""
+    """Duplicated descriptors for a call in a worker; closed when the call has ended, or will never begin."""
 
     def __init__(self, fds: Sequence[int]) -> None:
-        self._fds: list[int] = []  # what the call gets
-        self._own: list[int] = []
+        self._fds: list[int] = []  # the descriptors that the call gets
+        self._own: list[int] = []  # the duplicates among them, to be closed
         for fd in fds:
             try:
                 self._own.append(os.dup(fd))
             except OSError:
-                self._fds.append(fd)  # the call will say what is wrong with it
+                self._fds.append(fd)  # the call itself will raise the error
             else:
                 self._fds.append(self._own[-1])
 
@@ -88,9 +87,9 @@ class Duplicates:
     def unused(self, workers: Executor, future: Future[Any]) -> None:
         if future.cancelled() and self._own:
             try:
-                workers.submit(self.close)  # which may ask a server that hangs
+                workers.submit(self.close)  # in a worker, because closing may wait for a server that hangs
             except RuntimeError:
-                self.close()  # they have ended
+                self.close()  # the workers have ended
 
     def close(self) -> None:
         own, self._own = self._own, []
@@ -99,7 +98,7 @@ class Duplicates:
 
 
 def workers_of(loop: EventLoop) -> Workers:
-    """The loop's, made when first used."""
+    """The loop's worker threads for files, made on first use."""
     workers: Workers | None = loop._file_workers
     if workers is None or workers.pid != os.getpid():
         workers = loop._file_workers = Workers("uringloop-files")

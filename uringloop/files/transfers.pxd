@@ -6,15 +6,15 @@ from uringloop.files.chunk cimport Borrowed
 
 
 cdef enum CurrentOp:
-    # What the operation `current` moves, should its call be cancelled.
-    CURRENT_NOTHING      # into memory nobody looks at any more
+    # The data that the operation `current` moves, in case its call is cancelled.
+    CURRENT_NOTHING      # data that no call needs any more
     CURRENT_AHEAD        # a stream's next bytes, which must not get lost
-    CURRENT_OUT          # what is in `out`
+    CURRENT_OUT          # the write buffer, `out`
     CURRENT_DIRECT       # the caller's bytes
 
 
 cdef enum:
-    STEP_MOST = 1 << 20      # what the cache holds is copied in the loop's thread, by the ring as well
+    STEP_MOST = 1 << 20      # the most bytes per operation: the ring, too, copies cached data in the loop's thread
 
 
 cdef class Transfers(Buffered):

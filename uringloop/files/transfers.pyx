@@ -1,6 +1,6 @@
-# Transfers: bytes of a file, as far as they have to be waited for: the operation and its end, one at a time for what
-# moves the position, any number for what does not. Owns what a cancelled call has left in the kernel: that is
-# accounted for when it ends, before the next call goes on, so that no byte is lost, doubled or out of order.
+# Transfers: reads and writes that have to wait for the kernel. Operations that move the position run one at a time,
+# others in any number. Owns the operation that a cancelled call has left in the kernel: its outcome is accounted for when
+# it ends, before the next call goes on, so that no byte is lost, doubled or out of order.
 import asyncio
 import os
 
@@ -30,7 +30,7 @@ cdef class Transfers(Buffered):
         return self.ended()
 
     cdef int settle(self, FileOp op) except -1:
-        """The end of an operation whose call was cancelled: what it has moved has been moved."""
+        """Account for the bytes that an operation has moved whose call was cancelled."""
         self.current = None
         if op.res > 0:
             if self.current_kind == CURRENT_AHEAD:
@@ -42,7 +42,7 @@ cdef class Transfers(Buffered):
         return 0
 
     cdef int join_ahead(self, const char *data, Py_ssize_t size, bint in_front) except -1:
-        """Put it in front of the read-ahead, or behind it."""
+        """Put the data in front of the read-ahead, or behind it."""
         cdef Py_ssize_t left = self.end - self.start
         cdef Chunk larger = make_chunk(left + size)
         memcpy(larger.data + (0 if in_front else left), data, size)
@@ -54,7 +54,7 @@ cdef class Transfers(Buffered):
         return 0
 
     cdef int put_back(self, bytes data) except -1:
-        """The call that took it was cancelled: the next one reads it again."""
+        """The call that took the data was cancelled: make the next call read it again."""
         self.position -= PyBytes_GET_SIZE(data)
         if self.descriptor.stream:
             self.join_ahead(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), True)
@@ -63,14 +63,14 @@ cdef class Transfers(Buffered):
         return 0
 
     async def _operate(self, FileOp op, int kind):
-        """Its result. Should the call be cancelled, the operation remains `current` until it has ended."""
+        """Run the operation and return its result. If the call is cancelled, the operation stays `current` until it ends."""
         op.owner = self
         self.current = op
         self.current_kind = kind
         try:
             res = await op
         except OSError:
-            self.current = None  # its result
+            self.current = None  # the error is the operation's result
             raise
         except BaseException:
             if op.state == OP_IDLE and not op.done:
@@ -80,7 +80,7 @@ cdef class Transfers(Buffered):
         return res
 
     async def _transfer(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset, int kind):
-        """Read into, or write from, memory that `keep` holds: how much, 0 at the end."""
+        """Read into, or write from, memory that `keep` holds; return the number of bytes, 0 at the end of the file."""
         cdef char *memory = <char *> data
         cdef int64_t res
         cdef Descriptor descriptor = self.descriptor
@@ -109,13 +109,13 @@ cdef class Transfers(Buffered):
             return res
 
     cdef bint takes(self, Borrowed lent, int64_t offset) noexcept:
-        """Can it be read into as it is? The kernel may still write there when the call is over: a fixed buffer is
-        nobody else's until it has, anybody else's memory might be. O_DIRECT takes aligned memory only."""
+        """Whether the kernel can read straight into this memory. After a cancelled call the kernel may still write to it:
+        only a fixed buffer isn't reused before that has ended. O_DIRECT also requires aligned memory."""
         return lent.fixed is not None and not self.descriptor.stream and (
             not self.descriptor.direct or not (offset | lent.length | <Py_ssize_t> lent.data) & 4095)
 
     async def _refill(self, Py_ssize_t wanted):
-        """Read on, behind the read-ahead; how much came, 0 at the end."""
+        """Append to the read-ahead; return the number of bytes read, 0 at the end of the file."""
         cdef Chunk chunk
         cdef Py_ssize_t size = max(max(self.window, <Py_ssize_t> 8192), min(wanted, <Py_ssize_t> STEP_MOST))
         cdef Py_ssize_t left = self.end - self.start
@@ -124,7 +124,7 @@ cdef class Transfers(Buffered):
         if self.descriptor.direct:
             skip = offset & 4095
             size = (size + skip + 4095) & ~4095
-        # Not into the read-ahead itself: what is read may arrive when nobody waits for it any more.
+        # Not into the read-ahead itself: the kernel may still write the data after the call was cancelled.
         chunk = make_chunk(size)
         got = await self._transfer(False, chunk, <size_t> chunk.data, size, offset - skip,
                                   CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)

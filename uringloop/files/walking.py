@@ -1,5 +1,4 @@
-"""Folders and what is in them: listdir, scandir, walk. The ring has no operation that lists, so a worker thread
-does."""
+"""Listing folders: listdir, scandir, walk. io_uring has no operation that lists, so a worker thread does it."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 from uringloop.files.paths import Path
 from uringloop.files.threads import in_thread, on_path
 
-BATCH = 256  # entries a hop to a worker
+BATCH = 256  # entries per call in a worker
 
 
 async def listdir(path: Path | int | None = ".") -> list[Any]:
@@ -21,15 +20,15 @@ async def listdir(path: Path | int | None = ".") -> list[Any]:
 
 
 class Listing:
-    """What a worker reads of a folder. Its iterator is no two threads' at once: whoever finds it in use leaves the
-    closing to the other."""
+    """The entries of a folder, which a worker reads. Only one thread at a time may use the iterator: a thread that
+    wants to close it while it's in use leaves the closing to the thread that uses it."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._entries: Any = None
         self._untaken: list[
             os.DirEntry[Any]
-        ] = []  # read, and perhaps for a call that was cancelled meanwhile
+        ] = []  # read, but not taken yet: the call that read them may have been cancelled
         self._closed = False
 
     def begin(self, path: Path | int | None) -> None:
@@ -39,7 +38,7 @@ class Listing:
         self._close_if_told()
 
     def more(self) -> list[os.DirEntry[Any]]:
-        """Read on, unless what was read before was not taken."""
+        """Read the next entries, unless the ones read before were not taken yet; return those in that case."""
         with self._guard:
             if not self._untaken and not self._closed:
                 self._untaken = list(islice(self._entries, BATCH))
@@ -48,7 +47,7 @@ class Listing:
         return batch
 
     def take(self, batch: list[os.DirEntry[Any]]) -> bool:
-        """For the loop's thread; false where another task has taken it."""
+        """Take the batch, in the loop's thread. Return False if another task has taken it."""
         if self._untaken is not batch:
             return False
         self._untaken = []
@@ -69,7 +68,7 @@ class Listing:
 
 
 class Scan:
-    """What scandir returns: iterated with `async for`; `async with` ends it early."""
+    """What scandir returns: iterate over it with `async for`; use `async with` to close it early."""
 
     def __init__(self, path: Path | int | None) -> None:
         self._path = path
@@ -118,7 +117,7 @@ class Scan:
 
 
 def scandir(path: Path | int | None = ".") -> Scan:
-    """`async for entry in scandir(path)`; the entries are os.DirEntry, whose stat() may block."""
+    """List a folder: `async for entry in scandir(path)`. The entries are os.DirEntry, whose stat() may block."""
     return Scan(path)
 
 
@@ -145,7 +144,7 @@ async def walk(
     onerror: Callable[[OSError], object] | None = None,
     followlinks: bool = False,
 ) -> AsyncIterator[tuple[Any, list[Any], list[Any]]]:
-    """As os.walk, one hop to a worker a folder."""
+    """Like os.walk, as an async iterator; a worker thread lists each folder."""
     top = os.fspath(top)
     try:
         folders, others, into = await in_thread(_list, top, followlinks)
@@ -155,7 +154,7 @@ async def walk(
         return
     if topdown:
         yield top, folders, others
-        # The caller may have taken some out, or put others in.
+        # The caller may have removed folders from the list, or added some.
         into = [
             name
             for name in folders

@@ -1,4 +1,4 @@
-"""Files as a whole: read or written in one go, or replaced so that nobody ever sees half of one."""
+"""Whole files: reading or writing a file in one call, and replacing its content atomically."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ async def atomic_write(
     permissions: int = 0o666,
     sync: bool = True,
 ) -> None:
-    """Replace the file by one with this content: whoever opens it finds all of the old or all of the new,
-    also after a crash, unless `sync` is false. A str is encoded, UTF-8 unless said otherwise."""
+    """Replace a file's content atomically: a reader sees either all of the old content or all of the new.
+
+    That also holds after a crash, unless `sync` is false. A str is encoded with `encoding`, by default UTF-8."""
     if isinstance(data, str):
         data = data.encode(encoding or "utf-8")
     await run_apart(_replace(path, data, permissions, sync))
