@@ -96,6 +96,24 @@ def test_wait_sync_in_a_loop_raises_where_it_would_block(loop: Any) -> None:
     assert not event.wait_sync(0.001)
 
 
+def test_cancelled_waiter_hands_on_nothing_that_all_were_granted(loop: Any) -> None:
+    event = Event()
+
+    async def main() -> None:
+        first = asyncio.create_task(event.wait())
+        await asyncio.sleep(0)
+        event.set()
+        event.clear()
+        second = event.wait().__await__()  # in the line before the first resumes
+        first.cancel()
+        await asyncio.wait([first])
+        assert not event.is_set()
+        assert event.statistics()["waiting"] == 1
+        second.close()
+
+    loop.run_until_complete(main())
+
+
 def test_auto_reset_wakes_one_for_each_set(loop: Any) -> None:
     event, woken = AutoResetEvent(), []
 

@@ -66,6 +66,20 @@ def test_serves_in_order_and_passes_on_what_is_cancelled(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
+def test_bounded_by_none_is_released_to_one_that_waits(loop: Any) -> None:
+    semaphore = BoundedSemaphore(0)
+
+    async def main() -> None:
+        task = asyncio.create_task(semaphore.acquire())
+        await asyncio.sleep(0)
+        semaphore.release()
+        assert await task
+        with pytest.raises(ValueError, match="released too many times"):
+            semaphore.release()
+
+    loop.run_until_complete(main())
+
+
 def test_bounded_refuses_a_release_too_many(engine: str) -> None:
     semaphore = BoundedSemaphore(2)
     with pytest.raises(ValueError, match="BoundedSemaphore released too many times"):

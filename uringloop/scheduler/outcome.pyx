@@ -7,11 +7,9 @@ import types
 from asyncio import CancelledError
 from asyncio.log import logger
 
-from cpython.object cimport PyObject
-
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
 from uringloop._core.wait.patience cimport timeout_seconds
-from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop
 
 from uringloop.errors import JobExited
 
@@ -44,27 +42,23 @@ cdef class Outcome(Waitlist):
 
     cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState highest_state) except -1:
         """From whichever thread knows. False: it was settled before, or is beyond the state `highest_state`."""
-        cdef PyObject *chain = NULL
-        cdef bint first
         cdef object loop = None
         cdef object traceback = None if error is None else error.__traceback__
         ur_guard_lock(&self.guard)
-        first = self.state <= <int> highest_state
-        if first:
-            self.value = value      # they were None: nothing dies under the guard
-            self.error = error
-            self.traceback = traceback
-            loop, self.loop = self.loop, None
-            ur_store_flag(&self.state, state)
-            chain = self.pop_all(WAITER_GRANTED)
-        ur_guard_unlock(&self.guard)
-        if first:
-            try:
-                deliver_all(chain, None)
-                self.announce()
-            finally:  # whatever a callback raises: who counts jobs must see this one end
-                self._owner._settled(self)
-        return first
+        if self.state > <int> highest_state:
+            ur_guard_unlock(&self.guard)
+            return False
+        self.value = value      # they were None: nothing dies under the guard
+        self.error = error
+        self.traceback = traceback
+        loop, self.loop = self.loop, None
+        ur_store_flag(&self.state, state)
+        try:
+            self.unlock_and_grant_all()
+            self.announce()
+        finally:  # whatever a callback raises: who counts jobs must see this one end
+            self._owner._settled(self)
+        return True
 
     def _begin_without_a_task(self):
         """A thread runs it; nobody can ask it to end. False: it was cancelled before."""

@@ -39,7 +39,7 @@ cdef class Acquirable(Waitlist):
         self.let_go()
 
     cdef int let_go(self) except -1:
-        """What release() does. (`hand_on` is also for what a waiter was granted and can not use.)"""
+        """What release() does. (The Waitlist calls `hand_on` also for a waiter that can not use its grant.)"""
         self.hand_on()
         return 0
 

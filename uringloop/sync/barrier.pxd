@@ -1,6 +1,4 @@
-from cpython.object cimport PyObject
-
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.wait.waitlist cimport Waiter, Waitlist
 
 
 cdef class Barrier(Waitlist):
@@ -8,4 +6,4 @@ cdef class Barrier(Waitlist):
     cdef Py_ssize_t round              # under the guard: how often all had come, or the barrier was reset
 
     cdef int break_round(self, Py_ssize_t round) except -1
-    cdef PyObject *arrive(self, object waiter, bint *last) noexcept
+    cdef bint arrive(self, Waiter waiter, Py_ssize_t *round) except -1

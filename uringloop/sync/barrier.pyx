@@ -10,8 +10,7 @@ from uringloop._core.wait.finished cimport READY_NONE, ready_awaitable
 from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.wait cimport make_wait
 from uringloop._core.wait.waitlist cimport (
-    TIMED_OUT, WAITER_FAILED, WAITER_GRANTED, WAITER_NEW, Waiter, Waitlist, deliver_all, not_in_a_loop, task_waiter,
-    thread_waiter,
+    TIMED_OUT, WAITER_FAILED, Waiter, WaiterState, Waitlist, not_in_a_loop, task_waiter, thread_waiter,
 )
 
 from uringloop.errors import NotInitialised
@@ -30,38 +29,37 @@ cdef class Barrier(Waitlist):
     cdef str wait_name(self):
         return "Barrier.wait"
 
-    cdef PyObject *arrive(self, object waiter, bint *last) noexcept:
-        """In the line; or, the last to come, with all who wait taken out of it. Neither: the barrier is broken."""
-        cdef PyObject *chain = NULL
+    cdef bint arrive(self, Waiter waiter, Py_ssize_t *round) except -1:
+        """The waiter stands in the line. True: no, all the others wait already; they were granted, and the round is over."""
         cdef PyObject *node
         cdef Py_ssize_t number = 0
+        cdef WaiterState state
         ur_guard_lock(&self.guard)
-        last[0] = self.waiting + 1 == self.parties and self.refusal is None
-        if last[0]:
+        round[0] = self.round
+        if self.waiting + 1 == self.parties and self.refusal is None:
             self.round += 1
-            chain = node = self.pop_all(WAITER_GRANTED)
             # Numbered now, not on arrival: some who came may have left again. And here: a thread whose time is over looks
             # at once.
+            node = self.head
             while node is not NULL:
                 (<Waiter> node).value = number
                 number += 1
                 node = (<Waiter> node).next
-        else:
-            self.append(waiter)
+            self.unlock_and_grant_all()
+            return True
+        state = self.enter(waiter)
         ur_guard_unlock(&self.guard)
-        return chain
+        if state == WAITER_FAILED:
+            raise BrokenBarrierError("Barrier aborted")
+        return False
 
     cdef object start(self, object value):
         if self.parties == 0:
             raise NotInitialised
         cdef Waiter waiter = task_waiter(self, None)
-        cdef bint last
-        cdef PyObject *chain = self.arrive(waiter, &last)
-        if last:
-            deliver_all(chain, None)
+        cdef Py_ssize_t round
+        if self.arrive(waiter, &round):
             return ready_awaitable(self.parties - 1)
-        if waiter.state == WAITER_NEW:
-            raise BrokenBarrierError("Barrier aborted")
         return waiter
 
     def wait(self):
@@ -72,24 +70,14 @@ cdef class Barrier(Waitlist):
         """The same for a plain thread. After `timeout` seconds the barrier is broken, as with threading's."""
         cdef double seconds
         cdef Waiter waiter
-        cdef bint last, refused
         cdef Py_ssize_t round
-        cdef PyObject *chain
         not_in_a_loop("Barrier.wait_sync()", "`await barrier.wait()`")
         if self.parties == 0:
             raise NotInitialised
         seconds = timeout_seconds(timeout)
         waiter = thread_waiter(self, None)
-        chain = self.arrive(waiter, &last)
-        if last:
-            deliver_all(chain, None)
+        if self.arrive(waiter, &round):
             return self.parties - 1
-        ur_guard_lock(&self.guard)
-        refused = waiter.state == WAITER_NEW
-        round = self.round
-        ur_guard_unlock(&self.guard)
-        if refused:
-            raise BrokenBarrierError("Barrier aborted")
         number = self.sleep(waiter, seconds)
         if number is TIMED_OUT:
             self.break_round(round)
@@ -98,24 +86,20 @@ cdef class Barrier(Waitlist):
 
     cdef int break_round(self, Py_ssize_t round) except -1:
         """One of it has given up. If it is over by now, another's is none of its business."""
-        cdef PyObject *chain = NULL
         ur_guard_lock(&self.guard)
         if self.round == round:
             self.refusal = BrokenBarrierError
-            chain = self.pop_all(WAITER_FAILED)
-        ur_guard_unlock(&self.guard)
-        deliver_all(chain, BrokenBarrierError)
+            self.unlock_and_fail_all(BrokenBarrierError)
+        else:
+            ur_guard_unlock(&self.guard)
         return 0
 
     def reset(self):
         """Who waits gets BrokenBarrierError; the barrier begins anew. From anywhere, at once; may be awaited."""
-        cdef PyObject *chain
         ur_guard_lock(&self.guard)
         self.round += 1
         self.refusal = None
-        chain = self.pop_all(WAITER_FAILED)
-        ur_guard_unlock(&self.guard)
-        deliver_all(chain, BrokenBarrierError)
+        self.unlock_and_fail_all(BrokenBarrierError)
         return READY_NONE
 
     def abort(self):

@@ -1,11 +1,9 @@
 # Event and AutoResetEvent: a flag to wait for. They own the flag; whom it wakes is the waitlist's.
-from cpython.object cimport PyObject
-
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
 from uringloop._core.wait.finished cimport ready_awaitable
 from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop
 
 
 cdef class Event(Waitlist):
@@ -25,12 +23,9 @@ cdef class Event(Waitlist):
 
     def set(self):
         """From anywhere, a signal handler too. All who wait wake, on their own loops, one wake a loop."""
-        cdef PyObject *chain
         ur_guard_lock(&self.guard)
         ur_store_int(&self.flag, True)
-        chain = self.pop_all(WAITER_GRANTED)
-        ur_guard_unlock(&self.guard)
-        deliver_all(chain, None)
+        self.unlock_and_grant_all()
 
     def clear(self):
         """Who waited when it was set wakes all the same."""

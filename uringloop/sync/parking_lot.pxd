@@ -2,6 +2,6 @@ from uringloop._core.wait.waitlist cimport Waiter, Waitlist
 
 
 cdef class ParkingLot(Waitlist):
-    cdef bint waking       # under the guard, and False when that is free: the first in line is about to be woken
+    cdef bint waking       # under the guard, False whenever that is free: `hand_on` has a wake for the first in line
 
     cdef object append_waiter(self, Waiter waiter)

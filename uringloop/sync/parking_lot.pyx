@@ -14,7 +14,7 @@ cdef class ParkingLot(Waitlist):
         return waking
 
     cdef bint put_back(self) noexcept:
-        """A wake, which is not kept for who comes later."""
+        """A wake, for the first in line. It is not kept for a later waiter."""
         self.waking = self.waiting != 0
         return self.waking
 

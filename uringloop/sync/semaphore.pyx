@@ -42,7 +42,7 @@ cdef class Semaphore(Acquirable):
         return True
 
     cdef bint put_back(self) noexcept:
-        if self.value >= self.bound and self.waiting == 0:  # one that waits has it at once: then there are not too many
+        if self.value >= self.bound and self.waiting == 0:  # a waiter takes it at once: not one too many
             return False
         self.value += 1
         return True

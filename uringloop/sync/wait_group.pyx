@@ -1,9 +1,7 @@
 # WaitGroup: how many things are unfinished, and who waits until none is. Owns the count.
-from cpython.object cimport PyObject
-
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, WAITER_GRANTED, Waitlist, deliver_all, not_in_a_loop
+from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop
 
 
 cdef class WaitGroup(Waitlist):
@@ -23,17 +21,15 @@ cdef class WaitGroup(Waitlist):
 
     cdef bint drop(self) except -1:
         """False: there was none."""
-        cdef PyObject *chain = NULL
-        cdef bint above
+        cdef bint counted
         ur_guard_lock(&self.guard)
-        above = self.count == 0
-        if not above:
-            self.count -= 1
-            if self.count == 0:
-                chain = self.pop_all(WAITER_GRANTED)
-        ur_guard_unlock(&self.guard)
-        deliver_all(chain, None)
-        return not above
+        counted = self.count != 0
+        self.count -= counted
+        if counted and self.count == 0:
+            self.unlock_and_grant_all()
+        else:
+            ur_guard_unlock(&self.guard)
+        return counted
 
     def begin(self, Py_ssize_t count=1):
         self.add(count)

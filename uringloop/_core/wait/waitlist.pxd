@@ -29,7 +29,7 @@ cdef class Waiter(Runnable):
     cdef readonly object _loop        # never changes: the loop whose task waits; None: a plain thread does
     cdef bint on_own_loop             # never changes: _loop is a Loop
     cdef object value                 # set before it is in the line, later by who takes it out
-    cdef object error                 # set by who takes it out to fail
+    cdef object error                 # the line's guard: the class of what it raises, once it has failed
     # Of the waiting task's own thread:
     cdef public bint _asyncio_future_blocking
     cdef bint delivered               # `run` was called: a callback added now is called at once
@@ -74,11 +74,10 @@ cdef class Waitlist:
     cdef object block(self, object value, object timeout)
     cdef object sleep(self, Waiter waiter, double seconds)
     cdef bint hand_on(self) except -1
+    cdef int unlock_and_grant_all(self) except -1
+    cdef int unlock_and_fail_all(self, object error) except -1
     cdef int close_line(self, object refusal) except -1
     cdef bint append(self, Waiter waiter) noexcept
-    cdef void unlink(self, Waiter waiter) noexcept
-    cdef PyObject *pop(self) noexcept
-    cdef PyObject *pop_all(self, WaiterState state) noexcept
     cdef dict counts(self)
 
 
@@ -88,5 +87,4 @@ cdef Waiter thread_waiter(Waitlist line, object value)
 cdef bint take(Waitlist line) noexcept
 cdef PyObject *grant_next(Waitlist line, bint *more) noexcept
 cdef bint deliver(PyObject *owned) except -1
-cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1
 cdef int not_in_a_loop(str what, str instead) except -1

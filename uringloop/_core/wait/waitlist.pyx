@@ -256,15 +256,17 @@ cdef class Waitlist:
             Py_DECREF(<object> waiter)
 
     cdef bint try_acquire(self) noexcept:
-        """Under the guard: is what one waits for to be had, with nobody waiting before? Then take it."""
+        """Under the guard: take what this line is for, if it can be taken now. The Waitlist asks for a newcomer, and for
+        the first in line after `put_back`."""
         return False
 
     cdef bint put_back(self) noexcept:
-        """Under the guard: one more can be taken. False: no, for what is put back was never taken."""
+        """Under the guard: one more can be taken. False: refused, for example a lock that is not held. What all waiters
+        were granted at once needs no putting back."""
         return True
 
     cdef object collect(self, object value):
-        """It is had; what the wait returns. `value` is what `start` was given, or the grant put there."""
+        """What the wait returns, once it was taken or granted. `value` is what `start` was given, or the grant put there."""
         return value
 
     cdef str wait_name(self):
@@ -332,7 +334,8 @@ cdef class Waitlist:
         return waiter.result()
 
     cdef bint hand_on(self) except -1:
-        """One more can be taken: the first in line has it by the time this returns. False: `put_back` refused."""
+        """Put one back: the first in line has it by the time this returns. A waiter whose loop is closed is passed over.
+        False: `put_back` refused."""
         cdef PyObject *next
         cdef bint more
         while True:
@@ -342,18 +345,28 @@ cdef class Waitlist:
 
     cdef int close_line(self, object refusal) except -1:
         """From now on, who would have to wait, and who does, gets an exception of this class."""
-        cdef PyObject *chain
         ur_guard_lock(&self.guard)
         self.refusal = refusal
-        chain = self.pop_all(WAITER_FAILED)
+        return self.unlock_and_fail_all(refusal)
+
+    # Under the guard, which these let go
+
+    cdef int unlock_and_grant_all(self) except -1:
+        """All waiters have it at once. It belongs to none of them: `hand_on` finds nothing to take when one is cancelled."""
+        cdef PyObject *chain = _pop_all(self, WAITER_GRANTED, None)
         ur_guard_unlock(&self.guard)
-        deliver_all(chain, refusal)
-        return 0
+        return _deliver_all(chain)
+
+    cdef int unlock_and_fail_all(self, object error) except -1:
+        """All waiters get an exception of this class."""
+        cdef PyObject *chain = _pop_all(self, WAITER_FAILED, error)
+        ur_guard_unlock(&self.guard)
+        return _deliver_all(chain)
 
     # Under the guard
 
     cdef WaiterState enter(self, Waiter waiter) noexcept:
-        """It is granted what it wants, or stands in the line; failed: the line is closed."""
+        """The waiter takes what it wants, or stands at the end of the line; failed: the line is closed."""
         if self.try_acquire():
             waiter.state = WAITER_GRANTED
         elif not self.append(waiter):
@@ -361,10 +374,10 @@ cdef class Waitlist:
         return waiter.state
 
     cdef bint withdraw(self, Waiter waiter) noexcept:
-        """Out of the line, if it still is in it; the line's reference is the caller's then."""
+        """The waiter leaves the line, if it still waits; the line's reference is the caller's then."""
         if waiter.state != WAITER_WAITING:
             return False
-        self.unlink(waiter)
+        _unlink(self, waiter)
         waiter.state = WAITER_CANCELLED
         self.cancels += 1
         return True
@@ -386,43 +399,6 @@ cdef class Waitlist:
         self.threads += waiter._loop is None
         self.waits += 1
         return True
-
-    cdef void unlink(self, Waiter waiter) noexcept:
-        """Out of the line, wherever it is; the line's reference is the caller's now."""
-        if waiter.previous is NULL:
-            self.head = waiter.next
-        else:
-            (<Waiter> waiter.previous).next = waiter.next
-        if waiter.next is NULL:
-            self.tail = waiter.previous
-        else:
-            (<Waiter> waiter.next).previous = waiter.previous
-        waiter.next = waiter.previous = NULL
-        self.waiting -= 1
-        self.threads -= waiter._loop is None
-
-    cdef PyObject *pop(self) noexcept:
-        """The first in line, granted; NULL: nobody waits. The caller delivers it once the guard is free."""
-        cdef PyObject *first = self.head
-        if first is not NULL:
-            self.unlink(<Waiter> first)
-            (<Waiter> first).state = WAITER_GRANTED
-            self.grants += 1
-        return first
-
-    cdef PyObject *pop_all(self, WaiterState state) noexcept:
-        """All of them, linked by `next`, granted or failed; for `deliver_all`."""
-        cdef PyObject *first = self.head
-        cdef PyObject *waiter = first
-        while waiter is not NULL:
-            (<Waiter> waiter).state = state
-            (<Waiter> waiter).previous = NULL
-            waiter = (<Waiter> waiter).next
-        if state == WAITER_GRANTED:
-            self.grants += self.waiting
-        self.head = self.tail = NULL
-        self.waiting = self.threads = 0
-        return first
 
     cdef dict counts(self):
         return {"waiting": self.waiting, "threads": self.threads, "waits": self.waits, "grants": self.grants,
@@ -452,8 +428,40 @@ cdef Waiter thread_waiter(Waitlist line, object value):
     return waiter
 
 
+cdef void _unlink(Waitlist line, Waiter waiter) noexcept:
+    """Under the guard: out of the line, wherever it is; the line's reference is the caller's now."""
+    if waiter.previous is NULL:
+        line.head = waiter.next
+    else:
+        (<Waiter> waiter.previous).next = waiter.next
+    if waiter.next is NULL:
+        line.tail = waiter.previous
+    else:
+        (<Waiter> waiter.next).previous = waiter.previous
+    waiter.next = waiter.previous = NULL
+    line.waiting -= 1
+    line.threads -= waiter._loop is None
+
+
+cdef PyObject *_pop_all(Waitlist line, WaiterState state, object error) noexcept:
+    """Under the guard: all of them, linked by `next`, granted or failed; for `_deliver_all`."""
+    cdef PyObject *first = line.head
+    cdef PyObject *waiter = first
+    while waiter is not NULL:
+        (<Waiter> waiter).state = state
+        (<Waiter> waiter).previous = NULL
+        if error is not None:
+            (<Waiter> waiter).error = error  # it was None: nothing dies under the guard
+        waiter = (<Waiter> waiter).next
+    if state == WAITER_GRANTED:
+        line.grants += line.waiting
+    line.head = line.tail = NULL
+    line.waiting = line.threads = 0
+    return first
+
+
 cdef bint take(Waitlist line) noexcept:
-    """From anywhere, without a wait: whether it was to be had."""
+    """From any thread, without waiting: did `try_acquire` take it?"""
     cdef bint taken
     ur_guard_lock(&line.guard)
     taken = line.try_acquire()
@@ -462,12 +470,17 @@ cdef bint take(Waitlist line) noexcept:
 
 
 cdef PyObject *grant_next(Waitlist line, bint *more) noexcept:
-    """The half of `hand_on` that the guard covers: who has it now, for `deliver`; NULL: nobody waits for it."""
-    cdef PyObject *next = NULL
+    """The guarded half of `hand_on`: the waiter that has it now, for `deliver`; NULL: no waiter took it."""
+    cdef PyObject *next
     ur_guard_lock(&line.guard)
     more[0] = line.put_back()
-    if more[0] and line.head is not NULL and line.try_acquire():
-        next = line.pop()
+    next = line.head
+    if next is not NULL and more[0] and line.try_acquire():
+        _unlink(line, <Waiter> next)
+        (<Waiter> next).state = WAITER_GRANTED
+        line.grants += 1
+    else:
+        next = NULL
     ur_guard_unlock(&line.guard)
     return next
 
@@ -480,9 +493,8 @@ cdef bint deliver(PyObject *owned) except -1:
     return waiter.wake_up() or not waiter.is_lost()
 
 
-cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
-    """Wake what `pop_all` took out, with one wake a loop. How many of what was granted is the caller's again."""
-    cdef Py_ssize_t again = 0
+cdef int _deliver_all(PyObject *chain) except -1:
+    """Wake what `_pop_all` took out, with one wake a loop."""
     cdef ReadyQueue batch = ReadyQueue()
     cdef PyObject *rest
     cdef PyObject *last
@@ -494,10 +506,8 @@ cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
         node = chain
         chain = waiter.next
         waiter.next = NULL
-        if error is not None:
-            waiter.error = error
         if not waiter.on_own_loop or runs_here(<Loop> waiter._loop):
-            again += not deliver(node)
+            deliver(node)
             continue
         # All that wait on this loop go together; the others stay, in order.
         loop = <Loop> waiter._loop
@@ -507,8 +517,6 @@ cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
             node = chain
             chain = (<Waiter> node).next
             if (<Waiter> node)._loop is loop:
-                if error is not None:
-                    (<Waiter> node).error = error
                 ready_push_owned(batch, node)
             else:
                 (<Waiter> node).next = NULL
@@ -525,9 +533,9 @@ cdef Py_ssize_t deliver_all(PyObject *chain, object error) except -1:
                 batch.count -= 1
                 waiter = <Waiter> node
                 Py_DECREF(waiter)
-                again += waiter.is_lost()
+                waiter.is_lost()
             batch.tail = NULL
-    return again
+    return 0
 
 
 cdef int not_in_a_loop(str what, str instead) except -1:
