@@ -6,6 +6,7 @@ from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT
 from cpython.weakref cimport PyWeakref_NewRef
 
 from uringloop._core.awaited.future_op cimport ReadyOp
+from uringloop._core.cpython.canaries import relied_on, sockets_are_as_known
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.objects.guard cimport ur_load_ulong, ur_only_core_makes
 
@@ -109,7 +110,7 @@ cdef IoRefs io_refs_of(object sock):
     refs = getattr(sock, "_io_refs", None)
     if type(refs) is IoRefs:
         return <IoRefs> refs
-    if type(refs) is not int:
+    if type(refs) is not int or not _asked:
         return None
     made = IoRefs.__new__(IoRefs)
     (<IoRefs> made).count = refs
@@ -117,4 +118,5 @@ cdef IoRefs io_refs_of(object sock):
     return <IoRefs> made
 
 
+cdef bint _asked = relied_on("io_refs", sockets_are_as_known())
 ur_only_core_makes(IoRefs)

@@ -10,8 +10,8 @@
  * somebody did (asked the handle for it, or a greenlet that left in the middle of the callback still has it), the handle
  * keeps that context, as if it had been copied at once.
  *
- * That takes the layout of a context, which CPython has not changed since 3.7 and does not promise: it is looked at once,
- * and where it is another, or there is no GIL to lend under, each handle has its copy from the start. */
+ * That takes the layout of a context, which CPython has not changed since 3.7 and does not promise: a canary looks at it
+ * once (canaries.py), and where it is another, or there is no GIL to lend under, each handle has its copy from the start. */
 #ifndef URINGLOOP_OWN_CONTEXT_H
 #define URINGLOOP_OWN_CONTEXT_H
 
@@ -32,16 +32,18 @@ typedef struct {
 
 #ifdef Py_GIL_DISABLED
 enum { UR_CONTEXTS_ARE_LATE = 0 };
-static inline int ur_contexts_look(void) { return 0; }
+static inline int ur_contexts_are_as_known(void) { return 0; }
+static inline int ur_lend_contexts(void) { return 0; } /* not called */
 static inline PyObject *ur_context_around(PyObject *map) { return map; } /* not called */
 static inline PyObject *ur_context_borrow(PyObject *map) { return map; } /* not called */
 static inline void ur_context_return(PyObject **own, uint8_t *kind) { (void)own; (void)kind; } /* not called */
 #else
-static int UR_CONTEXTS_ARE_LATE;   /* the layout is what we know */
+static int UR_CONTEXTS_ARE_LATE;   /* the layout is what we know, and the switch allows it */
 static PyObject *ur_empty_map;     /* a context that lies about must have one: the collector shows it to programs */
 static PyObject *ur_spare_context; /* waits to be lent; NULL while it is */
 
-static inline int ur_contexts_look(void) {
+/* The canary: 1 where the layout is what we know, -1 with an exception. */
+static inline int ur_contexts_are_as_known(void) {
     PyObject *context = PyContext_New(), *map;
     int as_known = 0;
     if (context == NULL) return -1;
@@ -54,7 +56,17 @@ static inline int ur_contexts_look(void) {
         if (PyContext_Exit(context) < 0) { Py_DECREF(context); return -1; }
         as_known = as_known && !((ur_context *)context)->entered && ((ur_context *)context)->map == map;
     }
-    if (as_known) { Py_INCREF(map); ur_empty_map = map; UR_CONTEXTS_ARE_LATE = 1; }
+    Py_DECREF(context);
+    return as_known;
+}
+
+/* Once, where the layout is known. */
+static inline int ur_lend_contexts(void) {
+    PyObject *context = PyContext_New();
+    if (context == NULL) return -1;
+    ur_empty_map = ((ur_context *)context)->map;
+    Py_INCREF(ur_empty_map);
+    UR_CONTEXTS_ARE_LATE = 1;
     Py_DECREF(context);
     return 0;
 }

@@ -17,10 +17,15 @@ from asyncio import events, format_helpers
 
 from libc.stdint cimport uint8_t
 
+from uringloop._core.cpython.canaries import relied_on
+from uringloop._core.cpython.own_context cimport (
+    ur_context_copy, ur_context_enter, ur_context_leave, ur_context_show, ur_contexts_are_as_known, ur_lend_contexts,
+)
 from uringloop._core.engine.ready cimport Runnable
 from uringloop._core.objects.counters cimport COUNT_HANDLE, COUNT_TIMER, count_freed, count_made
 from uringloop._core.objects.guard cimport (
-    URINGLOOP_DEBUG, UR_FREE_LISTS, UR_FREE_THREADED, ur_only_core_makes, ur_set_dealloc, ur_set_traverse,
+    URINGLOOP_DEBUG, UR_FREE_LISTS, UR_FREE_THREADED, ur_may_reuse, ur_only_core_makes, ur_set_dealloc,
+    ur_set_traverse,
 )
 
 cdef extern from "Python.h":
@@ -49,13 +54,6 @@ cdef extern from *:
     object steal "ur_steal"(PyObject *owned)             # ... nor for taking over a reference
     int ur_visit(PyObject *object, visitproc visit, void *arg) noexcept
 
-cdef extern from "cpython/own_context.h":
-    int ur_contexts_look() except -1
-    PyObject *ur_context_copy(uint8_t *kind) except NULL
-    int ur_context_enter(PyObject **own, uint8_t *kind) noexcept  # what it raises is as if the callback had
-    void ur_context_leave(PyObject **own, uint8_t *kind) noexcept
-    int ur_context_show(PyObject **own, uint8_t *kind) except -1
-
 cdef enum:
     MANY = 3
     FREE_MOST = 131072  # after a burst; trim_free_handles gives back what the next ones do not need
@@ -74,7 +72,7 @@ cdef bint DESCRIBES_IN_DEBUG = "debug" in inspect.signature(format_helpers._form
 # Free handles, linked through `next`. Only where UR_FREE_LISTS says so, and under the GIL.
 cdef PyObject *_free = NULL
 cdef PyObject *_free_timers = NULL
-cdef Py_ssize_t _free_count = 0
+cdef Py_ssize_t _free_count = 0, _free_most = 0  # the most: 0 or FREE_MOST
 cdef Py_ssize_t _free_timer_count = 0
 # The fewest there were since a loop last slept: so many nobody needed.
 cdef Py_ssize_t _free_unused = 0
@@ -456,7 +454,7 @@ cdef inline void _drop(PyObject *handle) noexcept:
 cdef void _dealloc(PyObject *handle) noexcept:
     global _free, _free_count
     _empty(handle)
-    if UR_FREE_LISTS and _free_count < FREE_MOST:
+    if UR_FREE_LISTS and _free_count < _free_most:
         (<Handle> handle).next = _free
         _free = handle
         _free_count += 1
@@ -469,7 +467,7 @@ cdef void _dealloc_timer(PyObject *handle) noexcept:
     _empty(handle)
     if URINGLOOP_DEBUG:
         count_freed(COUNT_TIMER)
-    if UR_FREE_LISTS and _free_timer_count < FREE_MOST:
+    if UR_FREE_LISTS and _free_timer_count < _free_most:
         (<Handle> handle).next = _free_timers
         _free_timers = handle
         _free_timer_count += 1
@@ -507,7 +505,9 @@ cdef void trim_free_handles() noexcept:
     _free_unused, _free_timers_unused = _free_count, _free_timer_count
 
 
-ur_contexts_look()
+if relied_on("own_context", ur_contexts_are_as_known()):
+    ur_lend_contexts()
+_free_most = FREE_MOST if ur_may_reuse(Handle) and ur_may_reuse(TimerHandle) else 0
 ur_set_traverse(Handle, <traverseproc> _traverse)
 ur_set_traverse(TimerHandle, <traverseproc> _traverse)
 ur_set_dealloc(Handle, _dealloc)

@@ -1,5 +1,5 @@
-/* The internal lock that other threads may take ("guard" everywhere), atomics for the few fields
- * that are read without it, and the free lists.
+/* The internal lock that other threads may take ("guard" everywhere), and atomics for the few fields
+ * that are read without it.
  *
  * With the GIL, compiled code that does not release it cannot be interleaved with another thread's:
  * the GIL is the guard and taking it again would cost two atomics a hand-in. Free-threaded, it is a PyMutex. */
@@ -38,42 +38,7 @@ static inline int ur_take_ulong(unsigned long *p, unsigned long v) { /* from 0 t
 static inline void ur_add_long(long *p, long v) { __atomic_add_fetch(p, v, __ATOMIC_RELAXED); }
 static inline long ur_load_long(const long *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 
-/* A free list replaces tp_alloc and tp_free of one exact type, so that the objects made and dropped
- * once per call or packet never reach the allocator, nor count as allocations for the cyclic collector.
- * It is touched under the GIL only; free-threaded and debug builds go without (the debug build so that
- * sanitizers and counters see every birth and death). */
-#if UR_FREE_THREADED || URINGLOOP_DEBUG
-#define UR_FREE_LISTS 0
-#else
-#define UR_FREE_LISTS 1
-#endif
-#define UR_FREE_LIST_MAX 1024
-
-#define UR_DEFINE_FREE_LIST(name)                                                          \
-    static PyObject *name##_items[UR_FREE_LIST_MAX];                                       \
-    static int name##_count;                                                               \
-    static PyTypeObject *name##_type;                                                      \
-    static PyObject *name##_alloc(PyTypeObject *type, Py_ssize_t n) {                      \
-        PyObject *self;                                                                    \
-        if (name##_count == 0 || type != name##_type) return PyType_GenericAlloc(type, n); \
-        self = name##_items[--name##_count];                                               \
-        memset((char *)self + sizeof(PyObject), 0, (size_t)type->tp_basicsize - sizeof(PyObject)); \
-        PyObject_Init(self, type);                                                         \
-        PyObject_GC_Track(self);                                                           \
-        return self;                                                                       \
-    }                                                                                      \
-    static void name##_free(void *self) {                                                  \
-        if (name##_count < UR_FREE_LIST_MAX && Py_TYPE((PyObject *)self) == name##_type)   \
-            name##_items[name##_count++] = (PyObject *)self;                               \
-        else                                                                               \
-            PyObject_GC_Del(self);                                                         \
-    }                                                                                      \
-    static void name##_install(PyObject *type) {                                           \
-        if (!UR_FREE_LISTS) return;                                                        \
-        name##_type = (PyTypeObject *)type;                                                \
-        name##_type->tp_alloc = name##_alloc;                                              \
-        name##_type->tp_free = name##_free;                                                \
-    }
+#include "cpython/free_list.h"
 
 /* For the tp_traverse of an owner of handles, which are no objects the collector tracks (handle.pyx says why):
  * shows what one refers to in its place, if the owner's is the only reference to it. (If there are more,

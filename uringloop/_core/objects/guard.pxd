@@ -31,6 +31,7 @@ cdef extern from "objects/guard.h":
     void ur_abstract(object type)
     void ur_python_makes(object type)
     enum: UR_FREE_LISTS
+    bint ur_may_reuse(object type) noexcept
     int ur_visit_contents(PyObject *object, visitproc visit, void *arg) noexcept
     int ur_visit_owned(PyObject *object, visitproc visit, void *arg) noexcept
     int ur_add_fast_method(object type, const char *name, void *function, const char *doc) except -1

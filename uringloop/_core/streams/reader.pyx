@@ -10,6 +10,7 @@ from cpython.object cimport PyObject
 
 from uringloop._core.awaited.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
 from uringloop._core.cpython.attributes cimport attributes_of
+from uringloop._core.cpython.canaries import relied_on, stock_reader, streams_are_as_known
 from uringloop._core.cpython.class_exchange cimport exchange_class
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_only_core_makes
@@ -202,6 +203,18 @@ cdef object _Adopted = type("StreamReader", (_Reader,), {
 })
 
 
+cdef bint _can_be_adopted() except -1:
+    """The canary of what attributes_of and exchange_class rely on."""
+    stream = stock_reader()
+    attributes_of(stream)["_uringloop_reader"] = _Adopted
+    exchange_class(stream, _Adopted)
+    return (type(stream) is _Adopted and stream._uringloop_reader is _Adopted and stream.__dict__ == attributes_of(stream)
+            and attributes_of(stream)["_limit"] == 1)
+
+
+cdef bint _adopts = relied_on("adopted_streams", streams_are_as_known() and _can_be_adopted())
+
+
 cdef bint is_adopted(object stream) noexcept:
     return type(stream) is _Adopted
 
@@ -215,7 +228,7 @@ cdef bint adopt(object stream) except -1:
     methods were replaced."""
     if type(stream) is _Adopted:
         return True
-    if type(stream) is not _Reader or type(stream._buffer) is not bytearray:
+    if not _adopts or type(stream) is not _Reader or type(stream._buffer) is not bytearray:
         return False
     if (_Reader.read is not _read or _Reader.readexactly is not _readexactly or _Reader.feed_eof is not _feed_eof
             or _Reader.set_exception is not _set_exception or _Reader._wait_for_data is not _wait_for_data

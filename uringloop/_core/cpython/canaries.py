@@ -1,0 +1,194 @@
+"""Canaries: whether the CPython that runs is the one the core knows, in each thing beyond the documented API.
+
+A piece of the core that relies on such a thing asks `relied_on` once, when it is imported. If CPython turns out to be
+different there, the piece takes its plain path: the same behaviour in the documented way, or asyncio's own code. The
+environment variable URINGLOOP_PLAIN=name,name makes pieces take it anyway, so that tests can run it on any Python.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import weakref
+from asyncio import futures, streams
+from typing import Any
+
+# What each piece relies on.
+PIECES = {
+    "own_context": "A contextvars.Context has the fields that it has had since 3.7, a thread's state refers to the"
+    " current one, and there is a GIL. Plain: each handle copies its context at once.",
+    "adopted_streams": "asyncio's StreamReader, StreamWriter and StreamReaderProtocol keep their state in the"
+    " attributes that the core reads and sets, and an instance can be given another class. Plain: asyncio's methods.",
+    "io_refs": "socket.close() compares `_io_refs <= 0` once, just before it closes the descriptor. Plain: an"
+    " operation that waits for a socket keeps the file open until it ends, and is not told of the close.",
+    "free_lists": "A compiled class is a static type whose objects are one block of memory of a fixed size, which"
+    " PyObject_Init makes a new object of. Plain: the allocator makes each object.",
+}
+
+_state: dict[str, bool] = {}
+
+
+def forced_plain() -> set[str]:
+    """The names in URINGLOOP_PLAIN. A name that is no piece is a mistake worth an exception."""
+    names = {name.strip() for name in os.environ.get("URINGLOOP_PLAIN", "").split(",") if name.strip()}
+    unknown = names.difference(PIECES)
+    if unknown:
+        raise ValueError(
+            f"URINGLOOP_PLAIN names no such piece: {', '.join(sorted(unknown))}; there are {', '.join(PIECES)}"
+        )
+    return names
+
+
+_plain = forced_plain()
+
+
+def relied_on(piece: str, as_known: bool) -> bool:
+    """May the piece rely on what its canary has found to be `as_known`?"""
+    found = as_known and piece not in _plain
+    _state[piece] = _state.get(piece, True) and found  # a free list asks for each class
+    return found
+
+
+def state() -> dict[str, bool]:
+    """Whether each piece relies on CPython's insides. False: it takes its plain path, or this build has none."""
+    return {piece: _state.get(piece, False) for piece in PIECES}
+
+
+class _Loop:
+    """As much of a loop as streams ask for when they are made."""
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_closed(self) -> bool:
+        return False
+
+    def create_future(self) -> futures.Future[Any]:
+        return futures.Future(loop=self)  # type: ignore[arg-type]
+
+
+class _Transport:
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def pause_reading(self) -> None:
+        self.told.append("pause")
+
+    def resume_reading(self) -> None:
+        self.told.append("resume")
+
+    def write(self, data: bytes) -> None:
+        self.told.append(data)
+
+    def is_closing(self) -> bool:
+        return True
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default
+
+
+def _ends(coroutine: Any) -> bool:
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return True
+    return False
+
+
+def stock_reader() -> Any:
+    return streams.StreamReader(limit=1, loop=_Loop())  # type: ignore[arg-type]
+
+
+def _reader_is_as_known() -> bool:
+    reader, transport, error = stock_reader(), _Transport(), OSError()
+    attributes = vars(reader)
+    fresh = {
+        "_limit": 1,
+        "_eof": False,
+        "_paused": False,
+        "_waiter": None,
+        "_exception": None,
+        "_transport": None,
+    }
+    known = attributes.items() >= fresh.items() and attributes["_loop"] is reader._loop
+    known = known and type(attributes["_buffer"]) is bytearray
+    reader.set_transport(transport)
+    waiting = reader._wait_for_data("read")
+    waiter = waiting.send(None)
+    known = known and waiter is attributes["_waiter"] and attributes["_transport"] is transport
+    reader.feed_data(b"abc")  # more than twice the limit
+    known = known and attributes["_buffer"] == b"abc" and attributes["_waiter"] is None and waiter.done()
+    known = known and attributes["_paused"] and _ends(waiting)
+    attributes["_buffer"].clear()
+    reader._maybe_resume_transport()
+    known = known and not attributes["_paused"] and transport.told == ["pause", "resume"]
+    attributes["_waiter"] = waiter = reader._loop.create_future()
+    reader._wakeup_waiter()
+    known = known and attributes["_waiter"] is None and waiter.done()
+    reader.feed_eof()
+    reader.set_exception(error)
+    return known and attributes["_eof"] and attributes["_exception"] is reader.exception() is error
+
+
+def _writer_is_as_known() -> bool:
+    reader, transport, made = stock_reader(), _Transport(), list[Any]()
+    connected = lambda *both: made.extend(both)  # noqa: E731
+    protocol: Any = streams.StreamReaderProtocol(reader, connected, loop=reader._loop)
+    attributes = vars(protocol)
+    fresh = {"_paused": False, "_connection_lost": False, "_client_connected_cb": connected}
+    known = attributes.items() >= fresh.items() and protocol._stream_reader is reader
+    known = known and attributes["_stream_reader_wr"] == weakref.ref(reader)
+    protocol.connection_made(transport)
+    _, writer = made
+    parts = {"_transport": transport, "_protocol": protocol, "_reader": reader}
+    known = known and type(writer) is streams.StreamWriter and vars(writer).items() >= parts.items()
+    writer.write(b"abc")
+    protocol.pause_writing()
+    draining = protocol._drain_helper()
+    waiter = draining.send(None)
+    known = known and transport.told == [b"abc"] and attributes["_paused"]
+    known = known and list(protocol._drain_waiters) == [waiter]
+    protocol.resume_writing()
+    known = known and not attributes["_paused"] and waiter.done() and _ends(draining)
+    known = known and not protocol._drain_waiters
+    set_result: Any = futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+    set_result(waiter := reader._loop.create_future(), 5)
+    protocol.connection_lost(None)
+    return known and waiter.result() == 5 and attributes["_connection_lost"]
+
+
+def streams_are_as_known() -> bool:
+    """Do asyncio's streams keep in their attributes what the core takes for it?"""
+    try:
+        return _reader_is_as_known() and _writer_is_as_known()
+    except Exception:
+        return False
+
+
+def sockets_are_as_known() -> bool:
+    """Does a socket ask its `_io_refs` before it closes its descriptor? The one that is asked here has none."""
+    order: list[str] = []
+
+    class Refs:
+        def __init__(self, none_left: bool) -> None:
+            self.none_left = none_left
+
+        def __le__(self, count: int) -> bool:
+            order.append(f"asked for {count}")
+            return self.none_left
+
+    class Socket(socket.socket):
+        __slots__ = ()
+
+        def _real_close(self) -> None:
+            order.append("closes")
+
+    sock: Any = Socket.__new__(Socket)
+    try:
+        sock._io_refs = Refs(False)
+        sock.close()
+        sock._io_refs = Refs(True)
+        sock.close()
+    except Exception:
+        return False
+    return order == ["asked for 0", "asked for 0", "closes"]
