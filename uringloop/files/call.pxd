@@ -1,14 +1,7 @@
-from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t
 
 from uringloop._core.awaited.file_op cimport OpOwner
 from uringloop._core.loop.loop cimport Loop
-
-
-cdef enum CallState:
-    CALL_NEW          # nobody has awaited it yet
-    CALL_PAUSED       # the file's share of this turn is used up: resumed in the next
-    CALL_RUNNING      # what has to wait goes on in `inner`
-    CALL_OVER
 
 
 cdef class Callee(OpOwner):
@@ -29,7 +22,7 @@ cdef class Call:
     cdef object second
     cdef object inner         # the coroutine of what has to wait
     cdef int kind
-    cdef unsigned char state
+    cdef uint8_t phase        # CoroutinePhase; waiting: for `inner`
 
     cdef int over(self) except -1
 

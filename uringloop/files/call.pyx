@@ -4,66 +4,28 @@
 #
 # Callee: what such methods belong to. Owns the share of a turn that a file may use without letting others run:
 # work that always finishes at once would otherwise never end its task's step.
-import warnings
 from asyncio.events import _get_running_loop
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from uringloop._core.awaited.coroutine cimport (
+    PHASE_NEW, PHASE_OVER, PHASE_PAUSED, PHASE_WAITING, end_with, make_coroutines, reused, step_function, stop_function,
+    ur_coroutine, warn_never_awaited,
+)
 from uringloop._core.awaited.file_op cimport OpOwner
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.objects.guard cimport ur_abstract, ur_only_core_makes
 
 cdef extern from "Python.h":
     int PyIter_Send(object iterator, object value, PyObject **result) except -1
-    bint PyExceptionInstance_Check(object error)
+    int PYGEN_RETURN, PYGEN_NEXT
 
 cdef extern from *:
     """
     UR_DEFINE_FREE_LIST(ur_calls)
-
-    typedef int (*ur_send)(PyObject *, PyObject *, PyObject **);
-    static ur_send ur_call_send;
-
-    /* Sets StopIteration(value), what an iterator's return is; a tuple or an exception would be taken apart. */
-    static void ur_set_return(PyObject *value) {
-        PyObject *stop;
-        if (!PyTuple_Check(value) && !PyExceptionInstance_Check(value)) {
-            PyErr_SetObject(PyExc_StopIteration, value);
-            return;
-        }
-        stop = PyObject_CallOneArg(PyExc_StopIteration, value);
-        if (stop != NULL) {
-            PyErr_SetObject(PyExc_StopIteration, stop);
-            Py_DECREF(stop);
-        }
-    }
-
-    static PyObject *ur_call_next(PyObject *self) {
-        PyObject *value = NULL;
-        int kind = ur_call_send(self, Py_None, &value);
-        if (kind > 0) return value;
-        if (kind == 0) {
-            if (value != Py_None) ur_set_return(value);
-            Py_DECREF(value);
-        }
-        return NULL;
-    }
-
-    static PySendResult ur_call_am_send(PyObject *self, PyObject *value, PyObject **result) {
-        return (PySendResult)ur_call_send(self, value, result);
-    }
-
-    /* The slots that await uses, without the traceback entry that compiled code adds to every exception. */
-    static void ur_calls_slots(PyObject *type, ur_send send) {
-        ur_call_send = send;
-        ((PyTypeObject *)type)->tp_iternext = ur_call_next;
-        ((PyTypeObject *)type)->tp_as_async->am_send = ur_call_am_send;
-        ur_calls_install(type);
-    }
     """
-    void ur_calls_slots(object type, int (*send)(object, object, PyObject **) except -1) noexcept
-    void ur_set_return(object value)
+    void ur_calls_install(object type)
 
 PENDING = object()
 
@@ -110,104 +72,73 @@ cdef class Call:
     """A coroutine, for asyncio and `collections.abc`."""
 
     def __dealloc__(self):
-        if self.state == CALL_NEW and self.callee is not None:
-            _never_awaited()
-
-    def __await__(self):
-        if self.state != CALL_NEW:
-            raise RuntimeError("cannot reuse already awaited coroutine")
-        return self
-
-    def __next__(self):
-        return self.send(None)
-
-    def send(self, value, /):
-        cdef PyObject *result = NULL
-        if call_send(self, value, &result):
-            return <object> result
-        ur_set_return(<object> result)
+        if self.phase == PHASE_NEW and self.callee is not None:
+            warn_never_awaited("coroutine of a file's method")
 
     def throw(self, kind, value=None, traceback=None, /):
-        if self.state == CALL_OVER:
-            raise RuntimeError("cannot reuse already awaited coroutine")
-        if self.state == CALL_RUNNING:
-            try:
-                return self.inner.throw(kind) if value is None else self.inner.throw(kind, value, traceback)
-            except BaseException:
-                self.over()
-                raise
-        self.over()
-        if value is None:
-            value = kind if PyExceptionInstance_Check(kind) else kind()
-        elif not PyExceptionInstance_Check(value):
-            value = kind(value)
-        raise value if traceback is None else value.with_traceback(traceback)
-
-    def close(self):
-        inner = self.inner
-        self.over()
-        if inner is not None:
-            inner.close()
+        if not isinstance(<object> self, Call):  # Cython does not check what `Call.throw(other, ...)` is given
+            raise TypeError(f"a coroutine of uringloop is required, not {type(<object> self).__name__}")
+        if self.phase != PHASE_WAITING:
+            raise end_with(self, kind, value, traceback)
+        try:
+            return self.inner.throw(kind) if value is None else self.inner.throw(kind, value, traceback)
+        except BaseException:
+            self.over()
+            raise
 
     cdef int over(self) except -1:
-        self.state = CALL_OVER
+        self.phase = PHASE_OVER
         self.callee = None
         self.first = self.second = self.inner = None
         return 0
 
     @property
-    def cr_running(self):
-        return False
-
-    @property
     def cr_await(self):
         return self.inner
 
-    @property
-    def __name__(self):
-        return "Call"
 
-    @property
-    def __qualname__(self):
-        return "Call"
-
-
-cdef int call_send(object self, object value, PyObject **result) except -1:
-    """One step: 1 and what it yields, or 0 and what it returns; the caller owns the reference."""
-    cdef Call call = <Call> self
+cdef int _step(Call call, object value, PyObject **result) except -1:
     cdef Callee callee
     cdef object outcome
     cdef int kind
-    if call.state == CALL_RUNNING:
+    if call.phase == PHASE_WAITING:
         try:
             kind = PyIter_Send(call.inner, value, result)
         except BaseException:
             call.over()
             raise
-        if kind == 0:
+        if kind == PYGEN_RETURN:
             call.over()
         return kind
-    if call.state == CALL_OVER:
-        raise RuntimeError("cannot reuse already awaited coroutine")
+    if call.phase == PHASE_OVER:
+        reused()
     callee = call.callee
     try:
         if callee.loop is None or not runs_here(callee.loop):
             callee.bind()
-        if call.state == CALL_NEW and callee.spent():
-            call.state = CALL_PAUSED
+        if call.phase == PHASE_NEW and callee.spent():
+            call.phase = PHASE_PAUSED
             Py_INCREF(None)
             result[0] = <PyObject *> None
-            return 1
-        call.state = CALL_RUNNING
+            return PYGEN_NEXT
+        call.phase = PHASE_WAITING
         outcome = callee.begin(call)
     except BaseException:
         call.over()
         raise
     if outcome is PENDING:
-        return call_send(call, None, result)
-    call.state = CALL_OVER
+        return _step(call, None, result)
+    call.phase = PHASE_OVER
     Py_INCREF(outcome)
     result[0] = <PyObject *> outcome
+    return PYGEN_RETURN
+
+
+cdef int _stop(Call call) except -1:
+    inner = call.inner
+    call.over()
+    if inner is not None:
+        inner.close()
     return 0
 
 
@@ -220,13 +151,9 @@ cdef Call make_call(Callee callee, int kind, object first, object second):
     return call
 
 
-cdef void _never_awaited() noexcept:
-    try:
-        warnings.warn("coroutine of a file's method was never awaited", RuntimeWarning, stacklevel=2)
-    except BaseException:
-        pass  # warnings are errors, and there is nobody to tell
-
-
-ur_calls_slots(<object> Call, call_send)
+cdef ur_coroutine _protocol
+make_coroutines(
+    (Call,), &_protocol, &(<Call> <PyObject *> Call).phase, <step_function> _step, <stop_function> _stop)
+ur_calls_install(Call)
 ur_only_core_makes(Call)
 ur_abstract(Callee)

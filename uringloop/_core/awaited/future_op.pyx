@@ -10,8 +10,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 
 from uringloop._core.awaited.coroutine cimport (
-    PHASE_NEW, PHASE_OVER, PHASE_WAITING, WAIT, as_exception, never_awaited, return_value, sent,
-    ur_set_send,
+    PHASE_NEW, PHASE_OVER, PHASE_WAITING, WAIT, make_coroutines, name_of, never_awaited, resumed_early, reused,
+    step_function, stepped, stop_function, ur_coroutine,
 )
 from uringloop._core.engine.op cimport NEED_READ, NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
 from uringloop._core.kernel.abi cimport IORING_OP_POLL_ADD, io_uring_sqe
@@ -34,7 +34,7 @@ cdef class FutureOp(Op):
 
     def __dealloc__(self):
         if self.phase == PHASE_NEW and self.loop is not None:
-            never_awaited(type(self).__name__)
+            never_awaited(name_of(self))
 
     cdef object requester(self):
         return self.future
@@ -55,38 +55,6 @@ cdef class FutureOp(Op):
 
     # Driven by a task
 
-    def __await__(self):
-        if self.phase != PHASE_NEW:
-            raise RuntimeError("cannot reuse already awaited coroutine")
-        return self
-
-    def __next__(self):
-        # NULL without an exception is how an iterator says "returned None": Cython makes that of the bare raise.
-        cdef object outcome = self.advance()
-        if outcome is WAIT:
-            return self.suspend()
-        if outcome is None:
-            raise StopIteration
-        return_value(outcome)
-
-    def send(self, value):
-        if value is not None and self.phase == PHASE_NEW:
-            raise TypeError("can't send non-None value to a just-started coroutine")
-        outcome = self.advance()
-        if outcome is WAIT:
-            return self.suspend()
-        return_value(outcome)
-
-    def throw(self, kind, value=None, traceback=None):
-        """Cancelling arrives here: what was submitted is taken back, and the exception goes on."""
-        if self.phase == PHASE_OVER:
-            raise RuntimeError("cannot reuse already awaited coroutine")
-        self.stop()
-        raise as_exception(kind, value, traceback)
-
-    def close(self):
-        self.stop()
-
     cdef object advance(self):
         cdef object outcome
         if self.phase == PHASE_NEW:
@@ -106,7 +74,7 @@ cdef class FutureOp(Op):
                 self.phase = PHASE_OVER
                 raise
         else:
-            raise RuntimeError("cannot reuse already awaited coroutine")
+            reused()
         if outcome is not WAIT:
             self.phase = PHASE_OVER
         return outcome
@@ -116,7 +84,7 @@ cdef class FutureOp(Op):
         future = self.future
         self.stop()
         future.result()
-        raise RuntimeError("await wasn't used with future")
+        resumed_early()
 
     cdef object suspend(self):
         self.loop.check()  # between two of its parts it may have been closed
@@ -164,20 +132,6 @@ cdef class FutureOp(Op):
             drop(result)
         return 0
 
-    # Shown
-
-    @property
-    def cr_running(self):
-        return False
-
-    @property
-    def __name__(self):
-        return type(self).__name__
-
-    @property
-    def __qualname__(self):
-        return type(self).__qualname__
-
 
 cdef extern from *:
     """
@@ -197,16 +151,15 @@ cdef int forgive_settled(object future) except -1:
     return 0
 
 
-cdef int _send(FutureOp self, object value, PyObject **result) except -1:
-    if value is not None and self.phase == PHASE_NEW:
-        raise TypeError("can't send non-None value to a just-started coroutine")
+cdef int _step(FutureOp self, object value, PyObject **result) except -1:
     outcome = self.advance()
     if outcome is WAIT:
         self.suspend()
-    return sent(outcome, self.future, result)
+    return stepped(outcome, self.future, result)
 
 
-ur_set_send(FutureOp, <void *> _send)
+cdef int _stop(FutureOp self) except -1:
+    return self.stop()
 
 
 cdef class ReadyOp(FutureOp):
@@ -267,6 +220,10 @@ def until_writable(Loop loop, int fd):
     return _ready(loop, fd, POLLOUT)
 
 
+cdef ur_coroutine _protocol
+make_coroutines(
+    (FutureOp, ReadyOp, Readiness), &_protocol, &(<FutureOp> <PyObject *> FutureOp).phase, <step_function> _step,
+    <stop_function> _stop)
 ur_abstract(FutureOp)
 ur_abstract(ReadyOp)
 ur_only_core_makes(Readiness)

@@ -2,6 +2,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from uringloop._core.awaited.coroutine cimport as_exception, ur_set_iternext, ur_stop
 from uringloop._core.objects.guard cimport ur_only_core_makes
 
 
@@ -15,7 +16,7 @@ cdef class ReadyAwaitable:
         raise StopIteration(self.value)
 
     def throw(self, kind, value=None, traceback=None):
-        raise thrown(kind, value, traceback)
+        raise as_exception(kind, value, traceback)
 
     def close(self):
         pass
@@ -37,15 +38,6 @@ cdef object ready_awaitable(object value):
     made = ReadyAwaitable.__new__(ReadyAwaitable)
     made.value = value
     return made
-
-
-cdef object thrown(object kind, object value, object traceback):
-    """The exception that a generator's throw() was given, in either of its forms."""
-    if value is None:
-        value = kind() if isinstance(kind, type) else kind
-    elif not isinstance(value, BaseException):
-        value = kind(value)
-    return value if traceback is None else value.with_traceback(traceback)
 
 
 ur_set_iternext(ReadyAwaitable, _next)

@@ -4,9 +4,9 @@ from cpython.exc cimport PyErr_Fetch, PyErr_Restore
 from cpython.object cimport PyObject
 from cython cimport no_gc_clear
 
-from uringloop._core.awaited.coroutine cimport never_awaited
+from uringloop._core.awaited.coroutine cimport as_exception, never_awaited
 from uringloop._core.objects.guard cimport ur_only_core_makes, ur_set_dealloc
-from uringloop._core.wait.finished cimport ReadyAwaitable, thrown
+from uringloop._core.wait.finished cimport ReadyAwaitable
 from uringloop._core.wait.waitlist cimport Waitlist
 
 ctypedef void (*destructor)(PyObject *) noexcept
@@ -51,7 +51,7 @@ cdef class Wait(Entry):
     def throw(self, kind, value=None, traceback=None):
         self.begun = True
         if self.iterator is None:
-            raise thrown(kind, value, traceback)
+            raise as_exception(kind, value, traceback)
         return self.iterator.throw(kind, value, traceback)
 
     def close(self):
