@@ -47,8 +47,7 @@ cdef class Intake(Idler):
     cdef int unpark_idle(self, Py_ssize_t count) except -1
     cdef bint claim_schedule(self) noexcept
     cdef Py_ssize_t batch_limit(self, int64_t now)
-    cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1
-    cdef bint begin_next(self, ReadyQueue line) except -1
+    cdef Py_ssize_t begin_jobs(self, ReadyQueue line, Py_ssize_t most) except -1
     cdef Intake choose_victim(self)
     cdef Py_ssize_t stealable(self) noexcept
     cdef bint steal(self, Py_ssize_t most) except -1

@@ -185,12 +185,11 @@ cdef class Intake(Idler):
         first = self.pinned.count  # those that come meanwhile have their turn later
         ur_guard_unlock(&self.guard)
         try:
-            while first > 0 and self.begin_next(self.pinned):
-                first -= 1
+            self.begin_jobs(self.pinned, first)
             if self.peers:
-                begun = self.begin_some(most)
+                begun = self.begin_jobs(self.waiting, most)
                 if begun == 0 and self.steal(most):
-                    begun = self.begin_some(most)
+                    begun = self.begin_jobs(self.waiting, most)
             self.last_run_ns = now
             self.last_started = begun
         finally:
@@ -203,28 +202,26 @@ cdef class Intake(Idler):
                 ready_push(self.loop.ready, self)
         return 0
 
-    cdef Py_ssize_t begin_some(self, Py_ssize_t most) except -1:
+    cdef Py_ssize_t begin_jobs(self, ReadyQueue line, Py_ssize_t most) except -1:
+        """Begin so many of a line at most; how many. One by one: what this loop has not begun stays in reach of others."""
         cdef Py_ssize_t begun = 0
-        while begun < most and self.begin_next(self.waiting):
+        cdef PyObject *node
+        while begun < most:
+            node = NULL
+            ur_guard_lock(&self.guard)
+            if line.head is not NULL:
+                node = ready_pop(line)
+            ur_guard_unlock(&self.guard)
+            if node is NULL:
+                break
+            ur_add_long(&self.unstarted, -1)
+            try:
+                (<PendingJob> node).intake = self
+                (<PendingJob> node).begin()
+            finally:
+                Py_DECREF(<object> node)
             begun += 1
         return begun
-
-    cdef bint begin_next(self, ReadyQueue line) except -1:
-        """One by one: what this loop has not begun stays in reach of others. False: there is none."""
-        cdef PyObject *node = NULL
-        ur_guard_lock(&self.guard)
-        if line.head is not NULL:
-            node = ready_pop(line)
-        ur_guard_unlock(&self.guard)
-        if node is NULL:
-            return False
-        ur_add_long(&self.unstarted, -1)
-        try:
-            (<PendingJob> node).intake = self
-            (<PendingJob> node).begin()
-        finally:
-            Py_DECREF(<object> node)
-        return True
 
     cdef Py_ssize_t batch_limit(self, int64_t now):
         """How many to start: what took a millisecond last time, if that was one turn ago."""
