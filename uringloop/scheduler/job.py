@@ -39,9 +39,7 @@ class InternalJobs:
     def __init__(self, alive: WaitGroup) -> None:
         self._alive = alive
 
-    def _settled(self, job: Job[Any]) -> None:
-        if job._intake is not None:
-            job._intake.settled(job)
+    def _settled(self) -> None:
         self._alive.end()
 
 

@@ -57,7 +57,9 @@ cdef class Outcome(Waitlist):
             self.unlock_and_grant_all()
             self.announce()
         finally:  # whatever a callback raises: who counts jobs must see this one end
-            self._owner._settled(self)
+            if self._intake is not None:
+                self._intake.settled(self)
+            self._owner._settled()
         return True
 
     def _begin_without_a_task(self):

@@ -380,11 +380,11 @@ class Scheduler:
         if self._state != RUNNING and not (self._state == STOPPING and self._is_mine()):
             raise RuntimeError(f"the scheduler is {self._state}")
 
-    def _settled(self, job: Job[Any]) -> None:
+    def _settled(self) -> None:
         """Called by each job when it is settled, once."""
         if self._room is not None:
             self._room.release()
-        self._internal_jobs._settled(job)
+        self._alive.end()
 
     # Servers
 
