@@ -13,7 +13,7 @@ cdef class PendingJob(Runnable):
     cdef object cvars
     cdef Intake intake             # whose context will start it
 
-    cdef int begin(self) except -1
+    cdef int make_task(self) except -1
     cdef int refuse(self) except -1
 
 

@@ -31,12 +31,12 @@ cdef object _Task = tasks.Task
 cdef class PendingJob(Runnable):
     """A job on its way to its context, and the coroutine that was not started."""
 
-    cdef int begin(self) except -1:
+    cdef int make_task(self) except -1:
         """On the context's thread: make the task, unless the job was cancelled."""
         cdef Outcome job = self.job
         cdef Intake intake = self.intake
         coroutine, self.coroutine = self.coroutine, None
-        if not job.begin(intake.loop):
+        if not job.set_running(intake.loop):
             coroutine.close()
             return 0
         intake.started += 1
@@ -217,7 +217,7 @@ cdef class Intake(Idler):
             ur_add_long(&self.unstarted, -1)
             try:
                 (<PendingJob> node).intake = self
-                (<PendingJob> node).begin()
+                (<PendingJob> node).make_task()
             finally:
                 Py_DECREF(<object> node)
             begun += 1

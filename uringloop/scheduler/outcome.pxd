@@ -26,7 +26,7 @@ cdef class Outcome(Waitlist):
     cdef readonly object _owner    # never changes: whom `_settled` tells
     cdef public object _intake     # where it was started, if it was
 
-    cdef bint begin(self, object loop) except -1
+    cdef bint set_running(self, object loop) except -1
     cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState highest_state) except -1
     cdef int announce(self) except -1
     cdef object get(self, object cancelled)

@@ -29,7 +29,7 @@ cdef class Outcome(Waitlist):
 
     # How it comes about
 
-    cdef bint begin(self, object loop) except -1:
+    cdef bint set_running(self, object loop) except -1:
         """On `loop`: its task is about to be made. False: it was cancelled before."""
         cdef bint pending
         ur_guard_lock(&self.guard)
@@ -64,7 +64,7 @@ cdef class Outcome(Waitlist):
 
     def _begin_without_a_task(self):
         """A thread runs it; nobody can ask it to end. False: it was cancelled before."""
-        return self.begin(None)
+        return self.set_running(None)
 
     def _settle_by(self, task):
         """The task's done callback."""
