@@ -1,1 +1,1 @@
-# io_uring and libc as the kernel has them: the ABI, one ring, its buffers and its pinned memory, addresses, and what this kernel offers.
+# The kernel's interfaces: io_uring's ABI, one ring, its buffers and pinned memory, socket addresses, and the probe of features.

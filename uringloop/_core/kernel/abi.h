@@ -1,7 +1,7 @@
-/* The kernel's io_uring ABI in our own words, so that the core builds the same way
- * with any libc and any age of <linux/io_uring.h>, and runs on any kernel: what a
- * kernel offers is asked at run time (probe.pyx), never taken from a header.
- * Spelling is the kernel's. Layouts are checked by the static assertions below. */
+/* The kernel's io_uring ABI: structures, constants and system calls. It is our own copy, so that
+ * the core builds the same way with any libc and any version of <linux/io_uring.h>, and runs on
+ * any kernel: probe.pyx asks at run time what the kernel offers, and no header decides it. Names
+ * are the kernel's. The static assertions below check the layouts. */
 #ifndef URINGLOOP_ABI_H
 #define URINGLOOP_ABI_H
 
@@ -165,7 +165,7 @@ enum {
 #define __NR_io_uring_register 427
 #endif
 
-/* Each answers like the kernel: the result, or -errno. */
+/* Each returns what the kernel returns: the result, or -errno. */
 static inline int ur_io_uring_setup(unsigned entries, struct io_uring_params *params) {
     long ret = syscall(__NR_io_uring_setup, entries, params);
     return ret < 0 ? -errno : (int)ret;
@@ -185,14 +185,14 @@ static inline int64_t ur_now_ns(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
-/* The same clock at the kernel's last tick: a few milliseconds behind, and cheaper to read. */
+/* The same clock at the kernel's last tick: a few milliseconds behind, but cheaper to read. */
 static inline int64_t ur_coarse_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Ring indexes are shared with the kernel: its store is released to our acquire, and ours to its. */
+/* The indexes of the rings are shared with the kernel: each side stores with release, and loads with acquire. */
 static inline unsigned ur_load_acquire(const unsigned *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static inline unsigned ur_load_relaxed(const unsigned *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 static inline void ur_store_release(unsigned *p, unsigned v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }

@@ -1,4 +1,4 @@
-# The kernel's io_uring ABI (abi.h), in the kernel's own spelling, and the atomics of its rings. Owns nothing, decides nothing.
+# Cython declarations of abi.h: the kernel's io_uring ABI, with the kernel's names, and the atomics of the rings.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 

@@ -1,5 +1,5 @@
-# Addresses: between the kernel's sockaddr and what the socket module shows of it (a tuple, a str, bytes).
-# Literals only: never asks a resolver, and says so where only the socket module knows. Owns nothing.
+# Addresses: conversion between the kernel's sockaddr and the socket module's addresses (a tuple, a str, bytes). Converts
+# only literals, and never asks a resolver; it reports addresses that only the socket module can convert. Owns nothing.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
@@ -33,8 +33,8 @@ cdef extern from * nogil:
 
 
 cdef object address_from_raw(const sockaddr_storage *raw, socklen_t length):
-    """What the socket module would show: (host, port), (host, port, flowinfo, scope), a path, an abstract
-    name as bytes, '' for an unnamed Unix socket, None where there is no address at all."""
+    """The socket module's form of an address: (host, port), (host, port, flowinfo, scope), a path, an abstract name as
+    bytes, '' for an unnamed Unix socket, None if there is no address at all."""
     cdef const sockaddr_in *four = <const sockaddr_in *> raw
     cdef const sockaddr_in6 *six = <const sockaddr_in6 *> raw
     cdef const sockaddr_un *path = <const sockaddr_un *> raw
@@ -55,19 +55,19 @@ cdef object address_from_raw(const sockaddr_storage *raw, socklen_t length):
             return ""
         if path.sun_path[0] == 0:
             return PyBytes_FromStringAndSize(path.sun_path, size)
-        # The kernel counts the terminating null where there is room for one, and only then.
+        # The kernel counts the terminating null only if there is room for one.
         return PyUnicode_DecodeFSDefaultAndSize(path.sun_path, <Py_ssize_t> strnlen(path.sun_path, size))
-    # A family nobody taught the core: the socket module's own last resort.
+    # A family that the core doesn't know: return what the socket module returns for unknown families.
     return (<int> raw.ss_family, (<const char *> raw)[UR_SA_HEAD:length] if length > UR_SA_HEAD else b"")
 
 
 cdef bint address_is_known(int family) noexcept:
-    """True where address_from_raw shows what the socket module shows."""
+    """Whether address_from_raw gives the same result as the socket module."""
     return family == AF_INET or family == AF_INET6 or family == AF_UNIX
 
 
 cdef int ipv4_text(const unsigned char *octets, char *text) noexcept nogil:
-    """Dotted decimal, its length returned. inet_ntop does it by sprintf, ten times slower."""
+    """Write an IPv4 address in dotted decimal; return the length. inet_ntop uses sprintf, and is ten times slower."""
     cdef int i, at = 0
     cdef unsigned octet
     for i in range(4):
@@ -85,8 +85,8 @@ cdef int ipv4_text(const unsigned char *octets, char *text) noexcept nogil:
 
 
 cdef int raw_from_address(int family, object address, sockaddr_storage *raw, socklen_t *length) except -1:
-    """Fill `raw` and return 1; 0 where the socket module must be asked: a name, an odd type, a range error
-    (so that the exception is its own)."""
+    """Fill `raw` and return 1; return 0 if the socket module must convert the address: a name, an unusual type, or a
+    range error, for which the socket module raises the exception."""
     if family == AF_UNIX:
         return _unix(address, <sockaddr_un *> raw, length)
     if type(address) is not tuple or not 2 <= len(<tuple> address) <= 4:
@@ -99,7 +99,7 @@ cdef int raw_from_address(int family, object address, sockaddr_storage *raw, soc
 
 
 cdef const char *_host(object host) except? NULL:
-    """The text of a literal, or NULL for what cannot be one."""
+    """The text of a host that may be a literal address; otherwise NULL."""
     cdef Py_ssize_t size
     cdef const char *text
     if type(host) is not str or not PyUnicode_IS_ASCII(host):
@@ -109,7 +109,7 @@ cdef const char *_host(object host) except? NULL:
 
 
 cdef long _number(object value, long most) noexcept:
-    """An exact int from 0 to `most`, else -1."""
+    """The value, if it is exactly an int from 0 to `most`; otherwise -1."""
     cdef long number
     if type(value) is not int:
         return -1
@@ -163,7 +163,7 @@ cdef int _unix(object address, sockaddr_un *raw, socklen_t *length) except -1:
         return 0
     size = PyBytes_GET_SIZE(path)
     if size == 0:
-        return 0  # what it means depends on the Python version
+        return 0  # its meaning depends on the Python version
     memset(raw, 0, sizeof(sockaddr_un))
     raw.sun_family = AF_UNIX
     if PyBytes_AS_STRING(path)[0] == 0:
@@ -171,7 +171,7 @@ cdef int _unix(object address, sockaddr_un *raw, socklen_t *length) except -1:
             return 0
         length[0] = <socklen_t> (UR_UN_HEAD + size)
     else:
-        # A path needs its null; one inside it would silently name another file, which the socket module leaves be.
+        # A path needs room for its null. A null inside it would silently name another file; the socket module handles it.
         if size >= <Py_ssize_t> sizeof(raw.sun_path):
             return 0
         length[0] = <socklen_t> (UR_UN_HEAD + size + 1)
@@ -180,7 +180,7 @@ cdef int _unix(object address, sockaddr_un *raw, socklen_t *length) except -1:
 
 
 def to_raw(family, address):
-    """The sockaddr as bytes, or None where only the socket module knows."""
+    """The sockaddr as bytes, or None if only the socket module can convert the address."""
     cdef sockaddr_storage raw
     cdef socklen_t length = 0
     if not raw_from_address(family, address, &raw, &length):

@@ -4,26 +4,26 @@ from uringloop._core.kernel.abi cimport io_uring_buf
 
 
 cdef struct Arrival:
-    # What a receive left in one buffer, and the next buffer of the same receiver.
+    # The data of a receive in one buffer, and the next buffer of the same receiver.
     int32_t length
     int32_t next          # -1: none
 
 
 cdef class BufferPool:
-    # The loop's thread only; the kernel takes buffers from the registered ring by itself.
-    cdef readonly unsigned count        # buffers there are
+    # Only the loop's thread uses these fields; the kernel takes buffers from the registered ring by itself.
+    cdef readonly unsigned count        # the number of buffers
     cdef readonly unsigned size         # bytes in each
-    cdef unsigned capacity              # how many there may be: the ring's entries
-    cdef readonly unsigned out          # delivered to receivers and not given back yet
-    cdef char **chunks                  # memory, `count` at first, doubled when it runs dry
+    cdef unsigned capacity              # the most buffers: the ring's entries
+    cdef readonly unsigned out          # buffers delivered to receivers and not given back yet
+    cdef char **chunks                  # the memory: `count` buffers at first, doubled when all are in use
     cdef unsigned chunk_count
     cdef Arrival *arrivals              # by buffer number
     cdef char **addresses               # by buffer number
-    cdef int32_t *free                  # the ones nobody has, while not registered
+    cdef int32_t *free                  # the free buffers, while not registered
     cdef unsigned free_count
     cdef io_uring_buf *ring             # shared with the kernel, while registered
     cdef uint16_t tail
-    cdef int bulk                       # receivers that take what arrives without any of these
+    cdef int bulk                       # the number of receivers that use memory of their own
     cdef int ring_fd                    # where it is registered, or -1
 
     cdef int register(self, int ring_fd) noexcept

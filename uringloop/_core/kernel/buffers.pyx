@@ -1,7 +1,6 @@
-# BufferPool: the buffers receives put what arrives into. Owns their memory and knows who has each: the
-# kernel (or nobody), or a receiver that was told of a completion and has not given it back yet. With a
-# ring it is a registered provided-buffer group from which the kernel picks; without, a plain stack.
-# Never receives anything itself.
+# BufferPool: the receive buffers of a loop. Owns their memory, and knows the owner of each buffer: the kernel, the free
+# list, or a receiver that got a completion and has not given the buffer back yet. With a ring it is a registered
+# provided-buffer group, from which the kernel picks buffers; without, a plain stack. Never receives anything itself.
 from libc.stdint cimport int32_t, uint16_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
@@ -20,8 +19,8 @@ from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
 cdef int MOST_CHUNKS = 16
 
 cdef enum:
-    BULK_ROOM = 16777216     # what all bulk receivers together may take out of the kernel in one receive each
-    LEAST_BULK = 262144      # ... but each as much as asyncio's own loop
+    BULK_ROOM = 16777216     # the most bytes that all bulk receivers together take with one receive each
+    LEAST_BULK = 262144      # the least for each receiver: as much as asyncio's own loop takes
     MOST_BULK = 1048576
 
 
@@ -51,7 +50,7 @@ cdef class BufferPool:
         return f"<BufferPool {self.count} x {self.size} bytes, {self.out} out, {where}>"
 
     cdef bint _add(self, unsigned count) noexcept:
-        """Make `count` more. Memory is mapped, not touched: it is resident once something arrived in it."""
+        """Make `count` more buffers. Their memory is mapped, but becomes resident only when data arrives in it."""
         cdef size_t size = <size_t> count * self.size
         cdef char *chunk
         cdef unsigned i
@@ -70,11 +69,11 @@ cdef class BufferPool:
         return True
 
     cdef bint grow(self) noexcept:
-        """Double the buffers after they ran out; False when there are as many as there may be."""
+        """Double the number of buffers, after all were in use; return False if there are as many as allowed."""
         return self._add(self.count)
 
     cdef int register(self, int ring_fd) noexcept:
-        """Hand all buffers nobody has to that ring; 0, or -errno (then receives go without)."""
+        """Hand all free buffers to a ring; return 0, or -errno (receives then work without a buffer group)."""
         cdef io_uring_buf_reg request
         cdef size_t size = self.capacity * sizeof(io_uring_buf)
         cdef void *area
@@ -99,8 +98,8 @@ cdef class BufferPool:
         return 0
 
     cdef void forget_ring(self, bint mapped) noexcept:
-        """The ring is gone (moved, closed, or a parent's, whose memory is not mapped here): buffers the kernel
-        had are nobody's again."""
+        """The ring is gone (replaced, closed, or a parent process's, whose memory is not mapped here): the buffers that
+        the kernel had are free again."""
         cdef unsigned i
         if self.ring_fd < 0:
             return
@@ -115,7 +114,7 @@ cdef class BufferPool:
                 self.free_count += 1
 
     cdef void _provide(self, int number) noexcept:
-        """Make it anybody's. A negative length marks a buffer no receiver has."""
+        """Make the buffer free. A negative length marks a buffer that no receiver has."""
         cdef io_uring_buf *slot
         self.arrivals[number].length = -1
         if self.ring_fd < 0:
@@ -131,41 +130,41 @@ cdef class BufferPool:
         ur_store16_release(&self.ring[0].resv, self.tail)
 
     cdef int take(self) noexcept:
-        """A buffer to receive into without a ring, or -1. It counts as the receiver's once `mark_delivered` is told."""
+        """Without a ring: a buffer to receive into, or -1. `mark_delivered` then makes it the receiver's."""
         if self.free_count == 0 and (self.ring_fd >= 0 or not self.grow()):
             return -1
         self.free_count -= 1
         return self.free[self.free_count]
 
     cdef void return_unused(self, int number) noexcept:
-        """Nothing was received into it."""
+        """Return a buffer into which nothing was received."""
         self.free[self.free_count] = number
         self.free_count += 1
 
     cdef void mark_delivered(self, int number) noexcept:
-        """A completion delivered this buffer to a receiver."""
+        """A completion has delivered this buffer to a receiver."""
         self.out += 1
         self.arrivals[number].length = 0
         if URINGLOOP_DEBUG:
             count_made(COUNT_BUFFER)
 
     cdef void give_back(self, int number) noexcept:
-        """The receiver has copied what it wanted."""
+        """The receiver gives the buffer back, after copying the data."""
         self.out -= 1
         if URINGLOOP_DEBUG:
             count_freed(COUNT_BUFFER)
         self._provide(number)
 
     cdef Py_ssize_t bulk_share(self) noexcept:
-        """The most that a receiver without a buffer of ours takes at once. Of several, larger pieces cost less, and where
-        they are not consumed at once more memory. One alone had better stay close behind its sender: what that has just
-        written is in the caches still."""
+        """The most bytes that a bulk receiver takes at once. With several receivers, larger pieces cost less time, but more
+        memory if the program doesn't consume them at once. A single receiver does better to stay close behind its sender:
+        the data that the sender has just written is still in the caches."""
         if self.bulk <= 1:
             return LEAST_BULK
         return min(max(<Py_ssize_t> BULK_ROOM // self.bulk, <Py_ssize_t> LEAST_BULK), <Py_ssize_t> MOST_BULK)
 
     cdef void close(self) noexcept:
-        """Free the memory. The ring must be closed before: the kernel writes into it until then."""
+        """Free the memory. The ring must be closed before, because the kernel writes to the memory until then."""
         cdef unsigned i
         cdef size_t size
         self.forget_ring(True)

@@ -1,6 +1,6 @@
-/* The system calls of files: each io_uring operation as the plain call it stands for (where there is no
- * ring, in a worker thread), and the attempts that cannot block, for the loop's own thread.
- * Each answers like a completion: the result, or -errno. Holds no state. */
+/* The system calls of files: each io_uring file operation as a plain blocking call, for the worker threads of a loop
+ * without a ring, and attempts that cannot block, for the loop's own thread. Each returns what a completion would hold:
+ * the result, or -errno. Holds no state. */
 #ifndef URINGLOOP_FILE_CALLS_H
 #define URINGLOOP_FILE_CALLS_H
 
@@ -45,7 +45,7 @@ static inline int ur_poll_now(int fd, int events) {
     return count < 0 ? -errno : count ? watched.revents : -EAGAIN;
 }
 
-/* The file's own position is used where the offset is -1, as the ring does. */
+/* An offset of -1 means the file's own position, as in the ring. */
 static inline int64_t ur_pread(int fd, void *data, size_t length, int64_t offset) {
     return ur_answer(offset == -1 ? read(fd, data, length) : pread(fd, data, length, offset));
 }
@@ -54,7 +54,7 @@ static inline int64_t ur_pwrite(int fd, const void *data, size_t length, int64_t
     return ur_answer(offset == -1 ? write(fd, data, length) : pwrite(fd, data, length, offset));
 }
 
-/* -EAGAIN where the page cache does not hold it, -EOPNOTSUPP where the filesystem cannot tell. */
+/* -EAGAIN if the page cache doesn't hold the data, -EOPNOTSUPP if the filesystem cannot tell. */
 static inline int64_t ur_read_now(int fd, void *data, size_t length, int64_t offset) {
     struct iovec part = {data, length};
     return ur_answer(preadv2(fd, &part, 1, offset, RWF_NOWAIT));
@@ -65,12 +65,12 @@ static inline int64_t ur_write_now(int fd, const void *data, size_t length, int6
     return ur_answer(pwritev2(fd, &part, 1, offset, RWF_NOWAIT));
 }
 
-/* What the kernel knows without asking a server or a disk. */
+/* The attributes that the kernel knows without asking a server or a disk. */
 static inline int ur_stat_now(int fd, struct statx *found) {
     return (int)ur_answer(statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, found));
 }
 
-/* Where a path leads, by names the kernel has in memory only. O_PATH runs none of the filesystem's code. */
+/* Resolves a path only by names that the kernel has in memory. O_PATH runs none of the filesystem's code. */
 static inline int ur_locate_now(int dir, const char *path, uint64_t flags, struct statx *found) {
     struct ur_open_how how = {O_PATH | O_CLOEXEC | flags, 0, UR_RESOLVE_CACHED};
     int ret, fd = ur_openat2(dir, path, &how);
@@ -80,8 +80,8 @@ static inline int ur_locate_now(int dir, const char *path, uint64_t flags, struc
     return fd;
 }
 
-/* Should the name have become another file's: none is waited for, a fifo's other end for one. The flag goes
- * again, because the ring would take it to mean that no operation may wait. */
+/* O_NONBLOCK, because the name may have become another file's since it was checked: opening a FIFO, say, must not wait
+ * for its other end. The flag is removed afterwards, because the ring would fail reads and writes that have to wait. */
 static inline int ur_open_now(int dir, const char *path, uint64_t flags) {
     struct ur_open_how how = {flags | O_NONBLOCK, 0, UR_RESOLVE_CACHED};
     int fd = ur_openat2(dir, path, &how);
@@ -89,7 +89,7 @@ static inline int ur_open_now(int dir, const char *path, uint64_t flags) {
     return fd;
 }
 
-/* One operation of the ring, given as its submission entry, as a plain blocking call. */
+/* Does one operation of the ring, given by its submission entry, as a plain blocking call. */
 static inline int64_t ur_file_block(const struct io_uring_sqe *sqe) {
     int fd = sqe->fd;
     const char *path = (const char *)(uintptr_t)sqe->addr;

@@ -1,7 +1,7 @@
 cdef enum FixedSlotState:
     SLOT_FREE
     SLOT_LIVE
-    SLOT_LEFT      # its memory's owner is gone; the ring still has it
+    SLOT_LEFT      # the owner of the memory is gone, and the ring still has it pinned
 
 
 cdef struct FixedSlot:
@@ -12,10 +12,10 @@ cdef struct FixedSlot:
 
 
 cdef class FixedTable:
-    # The loop's thread only, but for `leave`.
+    # Only the loop's thread uses these, except in `leave`.
     cdef FixedSlot *slots
-    cdef unsigned used          # slots from here on were never used
-    cdef int ring_fd            # where the table is registered, or -1
+    cdef unsigned used          # slots from this one on were never used
+    cdef int ring_fd            # the ring where the table is registered, or -1
     cdef int left               # some slot is SLOT_LEFT; atomic
 
     cdef int add(self, int ring_fd, void *memory, size_t length, int *number) noexcept

@@ -1,6 +1,6 @@
-# FixedTable: the memory that a ring has pinned once, for any number of transfers (registered buffers). Owns the
-# ring's table and who has which place in it. Never owns the memory: its owner stays until the last transfer has
-# ended, says so from any thread, and the place is given up when the loop's thread next enters the kernel.
+# FixedTable: the table of a ring's registered buffers, memory that the kernel has pinned once for many transfers. Owns
+# the table and the state of each slot, but never the memory. The memory's owner lives until the last transfer has ended,
+# then calls `leave` from any thread; the loop's thread frees the slot when it next enters the kernel.
 from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -31,7 +31,7 @@ cdef class FixedTable:
         return f"<FixedTable {live} of {MOST_SLOTS} in use>"
 
     cdef int add(self, int ring_fd, void *memory, size_t length, int *number) noexcept:
-        """Pin it, and put it at a free place: 0, or -errno."""
+        """Pin the memory, and put it into a free slot; return 0, or -errno."""
         cdef int err = 0
         cdef unsigned i = 0
         if self.ring_fd < 0:
@@ -54,17 +54,17 @@ cdef class FixedTable:
         return 0
 
     cdef void leave(self, int number) noexcept:
-        """From any thread: nothing will be transferred there any more, and the memory may go at once. The kernel keeps
-        the pages themselves until `sweep`."""
+        """No transfer will use the slot any more; called from any thread. The memory may be unmapped at once: the kernel
+        keeps the pages until `sweep`."""
         ur_store_int(&self.slots[number].state, SLOT_LEFT)
         ur_store_int(&self.left, 1)
 
     cdef bint has(self, int number) noexcept:
-        """May entries name it? Not after a move to a ring that could not pin it again."""
+        """Whether entries may use the slot. Not after a move to a ring that could not pin the memory again."""
         return self.slots[number].on_ring
 
     cdef void sweep(self) noexcept:
-        """Unpin what was left."""
+        """Unpin the slots that were left."""
         cdef unsigned i
         if not ur_load_int(&self.left):
             return
@@ -72,13 +72,13 @@ cdef class FixedTable:
         for i in range(self.used):
             if ur_load_int(&self.slots[i].state) == SLOT_LEFT:
                 if self.slots[i].on_ring and self._put(i, NULL, 0) < 0:
-                    continue  # pinned until the ring goes; its place stays taken
+                    continue  # it stays pinned until the ring is gone, and the slot stays in use
                 self.slots[i].on_ring = False
                 ur_store_int(&self.slots[i].state, SLOT_FREE)
 
     cdef void moved(self, int ring_fd) noexcept:
-        """Another ring took the place of the one there was: pin everything again. What it refuses is transferred as
-        any other memory."""
+        """A new ring has replaced the old one: pin everything again. Memory that it refuses to pin is transferred like
+        ordinary memory."""
         cdef unsigned i
         cdef int err
         if self.ring_fd < 0:

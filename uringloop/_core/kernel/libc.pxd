@@ -1,4 +1,4 @@
-# What the core calls of libc: sockets, eventfd, epoll, poll, mmap. What one file alone needs is declared there.
+# Declarations of libc: sockets, eventfd, epoll, poll, mmap. A file declares itself what it alone needs.
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 

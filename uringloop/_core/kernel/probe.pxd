@@ -2,8 +2,8 @@ from libc.stdint cimport uint32_t
 
 
 cdef struct KernelFeatures:
-    # What this kernel offers and no switch turned off; filled once a process.
-    int refused            # 0, or the errno io_uring_setup answered
+    # The features that this kernel offers and no switch has turned off; filled once per process.
+    int refused            # 0, or the errno of io_uring_setup
     uint32_t setup_flags   # the best set of ring flags it accepts
     uint32_t features
     bint registered_ring
@@ -20,12 +20,12 @@ cdef struct KernelFeatures:
 
 
 cdef struct Sizes:
-    # How large things are made; tiny with URINGLOOP_TINY, and in a debug build without URINGLOOP_TINY=0.
+    # The sizes of rings and buffers; tiny with URINGLOOP_TINY, and in debug builds unless URINGLOOP_TINY=0.
     unsigned entries
     unsigned completions
     unsigned buffers
     unsigned buffer_size
-    unsigned send            # bytes handed to the kernel at once: an entry's length has 32 bits, its result 31
+    unsigned send            # the most bytes of one send: an entry's length has 32 bits, but its result only 31
 
 
 cdef KernelFeatures *kernel_features() except NULL

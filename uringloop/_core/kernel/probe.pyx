@@ -1,6 +1,6 @@
-# What this kernel offers, what a switch turns off, and why io_uring is refused where it is. Asked once
-# a process, from the kernel itself: distributions backport, so a version says little. Makes no ring that
-# outlives the question.
+# The probe of the kernel: the io_uring features it offers, minus those switched off, or why it refuses io_uring. It asks
+# the kernel itself, once per process: distributions backport features, so the version says little. The rings that it
+# makes for that don't outlive the probe.
 import errno as errno_module
 import os
 import resource
@@ -19,8 +19,8 @@ from uringloop._core.kernel.libc cimport EACCES, EINVAL, ENOSYS, EPERM
 from uringloop._core.kernel.ring cimport Ring, ring_close, ring_open
 from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
 
-# Every probed feature has a switch: URINGLOOP_DISABLE=name,name turns them off, so that the path an
-# old kernel takes is tested on a new one.
+# Every probed feature has a switch: URINGLOOP_DISABLE=name,name turns features off, so that tests on a new kernel can
+# take the path of an old one.
 SWITCHES = (
     "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun", "no_sqarray", "submit_all",
     "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
@@ -54,10 +54,11 @@ cdef Sizes *sizes() except NULL:
 
 
 cdef KernelFeatures *kernel_features() except NULL:
-    """The verdict. Raises OSError when the kernel is only short of something (memory, descriptors):
-    that is an error of the moment, not a refusal, and is asked again next time.
+    """The features that this kernel offers. Raises OSError if the kernel is only short of something (memory, descriptors):
+    that is a temporary error, not a refusal, and the next call probes again.
 
-    Where there is no ring nobody asks: who has chosen epoll may have a filter that kills whoever does."""
+    Code that needs no ring must not call this: a program that chose epoll may run under a seccomp filter that kills a
+    process for io_uring_setup."""
     global _asked
     if not _asked:
         _ask()
@@ -67,7 +68,7 @@ cdef KernelFeatures *kernel_features() except NULL:
 
 cdef _ask():
     global _kernel_features
-    cdef KernelFeatures found  # whole, before anybody sees it: two threads may ask at once
+    cdef KernelFeatures found  # completed before it is published: two threads may probe at once
     cdef Ring ring
     cdef int err
     cdef uint32_t flags = 0
@@ -92,23 +93,24 @@ cdef _ask():
     found.abs_timer = bool(ring.features & IORING_FEAT_MIN_TIMEOUT) and "abs_timer" not in disabled
     found.no_iowait = bool(ring.features & IORING_FEAT_NO_IOWAIT) and "no_iowait" not in disabled
     found.quiet_send = bool(ring.features & IORING_FEAT_CQE_SKIP) and "quiet_send" not in disabled
-    # Multishot receive and buffer rings have no feature bit. SEND_ZC entered the kernel together with
-    # multishot receive (6.0), after buffer rings and multishot accept (5.19): it is their witness.
+    # Multishot receive and buffer rings have no feature bit. SEND_ZC came with multishot receive (6.0), after buffer rings
+    # and multishot accept (5.19), so its presence proves all of them.
     modern = _operation_offered(&ring, IORING_OP_SEND_ZC)
     if not modern:
         found.refused = ENOSYS
     if found.refused:
         ring_close(&ring)
-        _kernel_features.refused = found.refused  # and nothing is offered of a ring that nobody gets
+        _kernel_features.refused = found.refused  # all other fields stay 0: without a ring, it offers no features
         return
     found.buffer_ring = modern and "buffer_ring" not in disabled
     found.multishot_recv = found.buffer_ring and "multishot_recv" not in disabled
     found.multishot_accept = modern and "multishot_accept" not in disabled
     found.ftruncate = _operation_offered(&ring, IORING_OP_FTRUNCATE) and "ftruncate" not in disabled
-    # Sparse tables came with 5.19 too.
+    # Sparse tables came with 5.19, too.
     found.fixed_buffers = modern and "fixed_buffers" not in disabled
     found.waitid = _operation_offered(&ring, IORING_OP_WAITID) and "waitid" not in disabled
-    # Elsewhere than in an enter of the loop's own, events could be collected that a callback then handles before they are told.
+    # Without DEFER_TASKRUN the kernel could collect events outside the loop's own enter, and a callback could handle a
+    # descriptor's data before the loop reports the event.
     found.epoll_wait = (_operation_offered(&ring, IORING_OP_EPOLL_WAIT) and found.setup_flags & IORING_SETUP_DEFER_TASKRUN != 0
                         and "epoll_wait" not in disabled)
     ring_close(&ring)
@@ -116,11 +118,12 @@ cdef _ask():
 
 
 def _flag_sets(disabled):
-    """Sets of ring flags, best first, down to none at all."""
+    """The sets of ring flags to try, the best first, the last with hardly any."""
     cdef uint32_t common = IORING_SETUP_R_DISABLED
     cdef uint32_t best = common
     cdef uint32_t no_defer = common
-    # A ring of one issuer cannot be entered by another thread, and only DEFER_TASKRUN makes it safe to leave one.
+    # Another thread cannot enter a SINGLE_ISSUER ring, so the loop has to leave it when it changes threads; only
+    # DEFER_TASKRUN makes that safe.
     if "single_issuer" not in disabled and "defer_taskrun" not in disabled:
         best |= IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN
     if "coop_taskrun" not in disabled:
@@ -147,7 +150,7 @@ cdef bint _operation_offered(Ring *ring, int opcode) noexcept:
 
 
 def switched_off():
-    """The names in URINGLOOP_DISABLE. A name that is no switch is a mistake worth an exception."""
+    """The features named in URINGLOOP_DISABLE. Raises ValueError for an unknown name."""
     names = {name.strip() for name in os.environ.get("URINGLOOP_DISABLE", "").split(",") if name.strip()}
     unknown = names.difference(SWITCHES)
     if unknown:
@@ -157,8 +160,8 @@ def switched_off():
 
 
 cdef bint cuts_datagrams():
-    """May one message be several datagrams? (UDP_SEGMENT: each socket is asked whether it can.) Has no part in io_uring,
-    and so is not one of the questions that nobody asks where there is no ring."""
+    """Whether one message may consist of several datagrams (UDP_SEGMENT; each socket is asked whether it supports that).
+    Doesn't depend on io_uring, so a loop without a ring may call it, too."""
     return "udp_segment" not in switched_off()
 
 
@@ -174,7 +177,7 @@ def _kernel_cuts_datagrams():
 
 
 def refusal():
-    """None where io_uring may be used, else (errno, cause, remedy)."""
+    """None if io_uring can be used, otherwise (errno, cause, remedy)."""
     cdef int refused = kernel_features().refused
     if not refused:
         return None
@@ -197,8 +200,8 @@ def refusal():
 
 
 cpdef locked_memory(error):
-    """As `refusal`, where an OSError says that a ring was not to be had since this user may lock no more memory: kernels
-    before 5.12, and from 6.14 on, count rings there. Else None."""
+    """The same for an OSError that means that no ring could be made because of the user's limit of locked memory, in which
+    kernels before 5.12, and from 6.14 on, count rings. None for any other error."""
     soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if error.errno != errno_module.ENOMEM or soft == resource.RLIM_INFINITY or _may_lock_any():
         return None
@@ -209,7 +212,7 @@ cpdef locked_memory(error):
 
 
 def _may_lock_any():
-    """CAP_IPC_LOCK counts only where the user namespace is the machine's own."""
+    """Whether this process has CAP_IPC_LOCK, which counts only in the machine's initial user namespace."""
     try:
         with open("/proc/self/status") as status, open("/proc/self/uid_map") as users:
             mine = [line.split()[1] for line in status if line.startswith("CapEff:")]
@@ -219,8 +222,9 @@ def _may_lock_any():
 
 
 def locked_by_a_ring():
-    """How many bytes of RLIMIT_MEMLOCK the ring of a loop takes; 0: rings are not counted there, or not this user's. To
-    see that, the limit of this process is 0 for a moment: for doctor, and no program that makes loops meanwhile."""
+    """How many bytes of RLIMIT_MEMLOCK the ring of a loop takes; 0 if the kernel doesn't count rings there, or not for this
+    user. To find out, it sets the limit of this process to 0 for a moment: only for the doctor, as no loop can be made
+    meanwhile."""
     cdef Ring ring
     cdef size_t page = os.sysconf("SC_PAGESIZE"), size
     cdef int err = ring_open(&ring, sizes().entries, sizes().completions, kernel_features().setup_flags)
@@ -241,13 +245,13 @@ def locked_by_a_ring():
 
 
 def offered():
-    """What the core will use here, by name; for doctor and the tests."""
+    """The features that the core will use here, by name; for the doctor and the tests."""
     cdef KernelFeatures found
     memset(&found, 0, sizeof(found))
     try:
         found = kernel_features()[0]
     except OSError:
-        pass  # short of something just now: no ring, and nothing of one
+        pass  # the kernel is short of something: no ring, and none of its features
     flags = {
         "single_issuer": IORING_SETUP_SINGLE_ISSUER, "defer_taskrun": IORING_SETUP_DEFER_TASKRUN,
         "coop_taskrun": IORING_SETUP_COOP_TASKRUN, "taskrun_flag": IORING_SETUP_TASKRUN_FLAG,

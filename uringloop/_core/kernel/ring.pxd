@@ -5,10 +5,10 @@ from uringloop._core.kernel.abi cimport io_uring_cqe, io_uring_sqe
 
 cdef struct Ring:
     int fd                 # the ring's descriptor, -1 when closed
-    int enter_fd           # what io_uring_enter is called with: fd, or its registered index
-    uint32_t enter_flags   # REGISTERED_RING, NO_IOWAIT, ABS_TIMER where offered
-    uint32_t setup_flags   # what the kernel accepted
-    uint32_t features      # what the kernel reported
+    int enter_fd           # the argument of io_uring_enter: fd, or its registered index
+    uint32_t enter_flags   # REGISTERED_RING, NO_IOWAIT, ABS_TIMER if the kernel offers them
+    uint32_t setup_flags   # the flags that the kernel accepted
+    uint32_t features      # the features that the kernel reported
     unsigned sq_entries, sq_mask, cq_entries, cq_mask
     unsigned *sq_head      # the kernel's
     unsigned *sq_tail      # ours
@@ -21,11 +21,11 @@ cdef struct Ring:
     unsigned filled        # entries handed out by ring_next, published at the next enter
     void *rings_map
     size_t rings_size
-    void *cq_map           # NULL where one mapping holds both
+    void *cq_map           # NULL if one mapping holds both queues
     size_t cq_size
     void *sqes_map
     size_t sqes_size
-    unsigned nothing       # what the kernel's and our positions are read from while there is no ring: always 0
+    unsigned nothing       # always 0: while there is no ring, all position pointers point here
     long enters            # system calls made, for statistics and the tests that count them
 
 

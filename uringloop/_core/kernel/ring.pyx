@@ -1,6 +1,6 @@
-# Ring: one io_uring. Owns its descriptor and its mappings. Sets up, hands out submission entries,
-# publishes them, enters the kernel. Never touches a Python object, never waits by any other means,
-# and knows nothing of what an entry is for: the completion walk is the engine's (uring.pyx).
+# Ring: one io_uring: set up, submit, enter. Owns its descriptor and its mappings. It sets up the ring, hands out
+# submission entries, publishes them and enters the kernel. Never touches a Python object, never waits in any other way,
+# and doesn't know what an entry is for: the engine (uring.pyx) walks the completions.
 from libc.stdint cimport INT64_MAX, uint64_t, uintptr_t
 from libc.string cimport memset
 
@@ -19,11 +19,11 @@ from uringloop._core.kernel.libc cimport (
 from uringloop._core.objects.guard cimport ur_load_ulong, ur_store_ulong
 
 
-cdef long _closed_at  # when a ring of this process was closed last; of any thread
+cdef long _closed_at  # when any thread of this process last closed a ring
 
 
 cdef int ring_open(Ring *ring, unsigned entries, unsigned completions, uint32_t flags) noexcept nogil:
-    """Make the ring: 0, or -errno with nothing left behind. `flags` are tried as they are (probe.pyx chose them)."""
+    """Make the ring; return 0, or -errno with nothing left behind. Uses `flags` as they are: probe.pyx chose them."""
     cdef io_uring_params params
     cdef int fd
     memset(ring, 0, sizeof(Ring))
@@ -79,7 +79,7 @@ cdef int _map(Ring *ring, io_uring_params *params) noexcept nogil:
     ring.cq_entries = params.cq_entries
     ring.cq_mask = params.cq_entries - 1
     if not ring.setup_flags & IORING_SETUP_NO_SQARRAY:
-        # The indirection of older kernels: slot i names entry i, for ever.
+        # The indirection of older kernels: slot i always names entry i.
         array = <unsigned *> (sq + params.sq_off.array)
         for i in range(ring.sq_entries):
             array[i] = i
@@ -90,13 +90,13 @@ cdef void *_map_one(int fd, size_t size, uint64_t offset) noexcept nogil:
     cdef void *area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, offset)
     if area == MAP_FAILED:
         return NULL
-    # A forked child must not see the ring: two processes advancing one head corrupt it for both.
+    # A forked child must not map the ring: if two processes advance one head, they corrupt it for both.
     madvise(area, size, MADV_DONTFORK)
     return area
 
 
 cdef void ring_close(Ring *ring) noexcept nogil:
-    """Unmap and close. The kernel cancels what is still in it, and does not say when that is done."""
+    """Unmap and close the ring. The kernel cancels the operations still in it, and doesn't report when that is done."""
     if ring.sqes_map is not NULL:
         munmap(ring.sqes_map, ring.sqes_size)
     if ring.cq_map is not NULL:
@@ -110,13 +110,13 @@ cdef void ring_close(Ring *ring) noexcept nogil:
 
 
 cdef int64_t ring_closed_at() noexcept nogil:
-    """When a ring of this process was closed last. The kernel takes it down in the background, and gives back after that
-    what it was counted for."""
+    """When this process last closed a ring. The kernel takes a ring down in the background, and counts its memory as locked
+    until that is done."""
     return ur_load_ulong(<unsigned long *> &_closed_at)
 
 
 cdef void _absent(Ring *ring) noexcept nogil:
-    """A ring that is not there looks like one in which nothing happens."""
+    """Mark the ring as absent. To its readers it then looks like a ring in which nothing happens."""
     ring.sqes_map = ring.cq_map = ring.rings_map = NULL
     ring.fd = ring.enter_fd = -1
     ring.enter_flags &= ~IORING_ENTER_REGISTERED_RING
@@ -125,17 +125,18 @@ cdef void _absent(Ring *ring) noexcept nogil:
 
 
 cdef int ring_enable(Ring *ring) noexcept nogil:
-    """Bind a ring made disabled to the calling thread, the only one that may enter it from now on."""
+    """Bind a ring that was made disabled to the calling thread; only that thread may enter it from now on."""
     if ring.setup_flags & IORING_SETUP_R_DISABLED:
         return ur_io_uring_register(ring.fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0)
     return 0
 
 
 cdef void ring_register(Ring *ring) noexcept nogil:
-    """Save the descriptor look-up in each enter. A thread has only 16 slots for that, so failing is no error.
+    """Register the ring's descriptor, which saves its look-up in each enter. A thread has only 16 slots for that, so a
+    failure is no error.
 
-    The slot is the calling thread's, and holds the ring as an open descriptor does: until that thread gives it back
-    the ring outlives its descriptor, with all files that operations in it use, and all memory that it has pinned."""
+    The slot belongs to the calling thread, and keeps the ring alive as an open descriptor does: until that thread frees
+    the slot, the ring outlives its descriptor, with all files that its operations use and all memory that it has pinned."""
     cdef io_uring_rsrc_update update
     if ring.enter_flags & IORING_ENTER_REGISTERED_RING:
         return
@@ -148,7 +149,7 @@ cdef void ring_register(Ring *ring) noexcept nogil:
 
 
 cdef void ring_unregister(Ring *ring) noexcept nogil:
-    """Give the slot back; the thread that called ring_register only."""
+    """Free the slot. Only the thread that called ring_register may do so."""
     cdef io_uring_rsrc_update update
     if not ring.enter_flags & IORING_ENTER_REGISTERED_RING:
         return
@@ -160,7 +161,7 @@ cdef void ring_unregister(Ring *ring) noexcept nogil:
 
 
 cdef io_uring_sqe *ring_next(Ring *ring) noexcept nogil:
-    """The next free entry, zeroed, or NULL when the queue is full and must be entered first."""
+    """The next free entry, zeroed; or NULL if the queue is full, and the kernel must be entered first."""
     cdef unsigned tail = ring.sq_tail[0] + ring.filled
     if tail - ur_load_acquire(ring.sq_head) >= ring.sq_entries:
         return NULL
@@ -171,8 +172,8 @@ cdef io_uring_sqe *ring_next(Ring *ring) noexcept nogil:
 
 
 cdef int ring_enter(Ring *ring, unsigned wait, int64_t deadline_ns) noexcept nogil:
-    """Publish what was filled, submit it, and wait for `wait` completions or until the deadline
-    (CLOCK_MONOTONIC; INT64_MAX: for ever). The count submitted, or -errno."""
+    """Publish the filled entries, submit them, and wait for `wait` completions or until the deadline (CLOCK_MONOTONIC;
+    INT64_MAX: forever). Return the number of entries submitted, or -errno."""
     cdef io_uring_getevents_arg arg
     cdef io_uring_timespec ts
     cdef uint32_t flags = ring.enter_flags & ~IORING_ENTER_ABS_TIMER
@@ -203,14 +204,14 @@ cdef int ring_enter(Ring *ring, unsigned wait, int64_t deadline_ns) noexcept nog
 
 
 cdef bint ring_must_enter(Ring *ring) noexcept nogil:
-    """Are there entries to submit, or parked completions?"""
+    """Whether there are entries to submit, or completions that the kernel has parked."""
     if ring.filled or ring.sq_tail[0] != ur_load_acquire(ring.sq_head):
         return True
     return ur_load_relaxed(ring.sq_flags) & IORING_SQ_CQ_OVERFLOW != 0
 
 
 cdef bint ring_wants_enter(Ring *ring) noexcept nogil:
-    """Is there something only entering brings: entries to submit, deferred work, or parked completions?"""
+    """Whether the kernel must be entered to make progress: for entries to submit, deferred work, or parked completions."""
     if ring.filled or ring.sq_tail[0] != ur_load_acquire(ring.sq_head):
         return True
     return ur_load_relaxed(ring.sq_flags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW) != 0
