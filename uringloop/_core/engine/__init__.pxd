@@ -1,1 +1,1 @@
-# Operations and the engines that run them: io_uring, epoll, and a simulated kernel for the tests.
+# Operations, and the engines that run them: io_uring, epoll, and a simulated kernel for the tests.

@@ -14,25 +14,25 @@ cdef long this_thread() noexcept nogil
 
 
 cdef class Engine:
-    cdef long thread                # that attached it last; 0: none yet
-    cdef readonly OpList ops        # in the kernel, or queued to be
+    cdef long thread                # the thread that attached it last; 0: none yet
+    cdef readonly OpList ops        # operations that are queued or in the kernel
     cdef ReadyQueue ready           # the loop's: completed operations go there
-    cdef ReadyQueue turn_end_queue  # the loop's, with what runs when its turn ends; None: no loop has it
-    cdef Runnable gathering         # an endpoint whose answers wait until all that arrived is delivered, or None
-    cdef BufferPool pool            # where receives put what arrives; made when first asked for
-    cdef char *scratch_memory       # NULL until it is first asked for
+    cdef ReadyQueue turn_end_queue  # the loop's, of what runs at the end of a turn; None: no loop uses the engine
+    cdef Runnable gathering         # an endpoint that gathers answers until all arrived data is delivered, or None
+    cdef BufferPool pool            # the receive buffers, made on first use
+    cdef char *scratch_memory       # NULL until its first use
     cdef WakeOp wake_op
-    cdef int wake_fd                # written by any thread; the number never changes while the engine is open
-    cdef unsigned long lock_owner   # 0, or the thread that holds it: held by a thread that begins to run the loop, or ends operations of one that does not run
-    cdef int forked                 # set in a child that inherited the engine: its kernel half is the parent's
-    cdef long in_workers             # operations with kernel workers that end by themselves, most at once
+    cdef int wake_fd                # any thread writes to it; the number never changes while the engine is open
+    cdef unsigned long lock_owner   # the thread that holds the engine's lock, to begin to run the loop, or to end operations of a loop that doesn't run; or 0
+    cdef int forked                 # set in a child that inherited the engine: the kernel objects are the parent's
+    cdef long in_workers             # operations in kernel workers that end by themselves, most of them soon
     cdef readonly bint closed
     cdef bint has_ring              # operations enter a ring; otherwise they are attempted
-    cdef bint collected_early       # what the next reap finds may have completed before callbacks that ran since
+    cdef bint collected_early       # the next reap may find completions that are older than callbacks run since
     cdef readonly long submitted    # operations handed to the kernel
     cdef readonly long completed    # completions walked
     cdef readonly long sleeps
-    cdef long wakes                 # from any thread, atomic
+    cdef long wakes                 # counted by any thread, atomic
     cdef object __weakref__
 
     cdef bint acquire_lock(self) except -1
@@ -64,7 +64,7 @@ cdef class Engine:
     cdef void _close_wake_fd(self) noexcept
 
 
-cdef unsigned long forks           # of this process's, from the first one that imported this module, to here
+cdef unsigned long forks           # the number of forks between the process that first imported this module and this one
 
 
 cdef class WakeOp(Op):

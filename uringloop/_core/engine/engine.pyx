@@ -1,7 +1,7 @@
-# Engine: the seam between the loop and the kernel. Owns the list of operations in the kernel, the
-# eventfd other threads wake it by, and the pool of receive buffers. An engine takes operations
-# (submit, cancel), waits in one place (sleep), and puts what completed into the loop's ready queue
-# (reap). It never runs a callback. uring.pyx and epoll.pyx are the two kinds, fake.pyx the tests'.
+# Engine: the interface between the loop and the kernel. Owns the list of operations in the kernel, the eventfd by which
+# other threads wake it, and the pool of receive buffers. An engine takes operations (submit, cancel), waits in one place
+# (sleep), and puts completed operations into the loop's ready queue (reap). It never runs a callback. The engines are in
+# uring.pyx and epoll.pyx, and fake.pyx for tests.
 import os
 import weakref
 
@@ -23,7 +23,7 @@ from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_add_long, ur_load
 
 cdef extern from * nogil:
     """
-    /* The calling thread's own number. The kernel gives a thread's to another when it has ended; this nobody. */
+    /* A number for the calling thread, which is never reused. The kernel may reuse the ID of a thread that has ended. */
     static inline long ur_this_thread(void) {
         static long given;
         static __thread long mine;
@@ -43,7 +43,7 @@ cdef long this_thread() noexcept nogil:
 
 
 cdef class Engine:
-    """What every engine shares."""
+    """The base class of all engines."""
 
     def __init__(self, ReadyQueue ready):
         if self.wake_fd >= 0 or self.closed:
@@ -61,7 +61,7 @@ cdef class Engine:
         self.wake_fd = -1
 
     def __dealloc__(self):
-        self._close_wake_fd()  # still open where the making of the rest failed
+        self._close_wake_fd()  # still open if __init__ of the subclass failed
         free(self.scratch_memory)
 
     cdef void _close_wake_fd(self) noexcept:
@@ -72,10 +72,10 @@ cdef class Engine:
                 count_freed(COUNT_FD)
 
     cdef bint acquire_lock(self) except -1:
-        """Wait until no other thread holds it. True: release it; False: this thread has it already."""
+        """Wait for the engine's lock. Return True if the caller has to release it, False if this thread held it before."""
         cdef unsigned long here = PyThread_get_thread_ident()
         if self.forked and ur_load_ulong(&self.lock_owner) != here:
-            self.release_lock()  # the thread that held it is not in this process
+            self.release_lock()  # the thread that held it doesn't exist in this process
         while not ur_take_ulong(&self.lock_owner, here):
             if ur_load_ulong(&self.lock_owner) == here:
                 return False
@@ -88,7 +88,7 @@ cdef class Engine:
         ur_store_ulong(&self.lock_owner, 0)
 
     cdef int attach(self) except -1:
-        """Belong to the calling thread from now on; the loop calls it whenever it starts to run."""
+        """Attach the engine to the calling thread. The loop calls this whenever it starts to run."""
         self.thread = this_thread()
         if self.wake_op is None:
             self.wake_op = WakeOp(self)
@@ -96,15 +96,15 @@ cdef class Engine:
         return 0
 
     cdef int attach_to_drain(self) except -1:
-        """The same, only to cancel what it has, and sleep until all of that has ended."""
+        """The same, but only to cancel all operations and sleep until they have ended."""
         return self.attach()
 
     cdef void leave(self) noexcept:
-        """The calling thread, to which it belongs, does not run the loop any more, and another one may next."""
+        """The calling thread, to which the engine is attached, stops running the loop; another thread may run it next."""
 
     cdef bint write_out(self) except -1:
-        """The calling thread forks. If the engine is that thread's, what a transport would send later in this turn is handed
-        to the engine now: a child that goes on with the loop would send it a second time. True: there was something."""
+        """The calling thread forks. If the engine is attached to it, transports hand the engine now what they would send
+        later in this turn: otherwise a child that goes on with the loop would send it a second time. True if any did."""
         cdef PyObject *node
         cdef ReadyQueue queue
         cdef bint wrote = False
@@ -121,17 +121,17 @@ cdef class Engine:
         return wrote
 
     cdef void before_fork(self) noexcept:
-        """The calling thread forks. If the engine is that thread's, what was queued takes effect now, and what ended is
-        learnt of: otherwise a child that goes on with the loop would do it a second time, and never know."""
+        """The calling thread forks. If the engine is attached to it, submit what is queued and collect what has completed:
+        otherwise a child that goes on with the loop would submit it a second time, and miss the completions."""
 
     cdef void after_fork_in_child(self) noexcept:
-        """In a forked child: the kernel half is the parent's, and is touched no more. Makes nothing new: few children go
-        on with what they inherited. One that does, in the loop's turn even, attaches before it enters the kernel."""
+        """In a forked child: the kernel objects belong to the parent, and must not be used any more. Makes no new ones,
+        because few children go on with an inherited loop. A child that does, even in the same turn, attaches first."""
         self.forked = 1
 
     cdef int replace_eventfd(self) except -1:
-        """An eventfd of this process under the inherited number, before it runs the loop: what parent and child share
-        wakes whichever reads it first."""
+        """Before a child runs the loop: replace the inherited eventfd by a new one with the same number. A shared eventfd
+        would wake whichever process reads it first."""
         cdef int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
         if fd < 0:
             raise OSError(errno, os.strerror(errno))
@@ -144,54 +144,54 @@ cdef class Engine:
         return 0
 
     cdef int submit(self, Op op) except -1:
-        """Take the operation: it enters the kernel with all others when the turn ends. Never blocks, never
-        fails for want of room."""
+        """Take an operation, which enters the kernel with all others at the end of the turn. Never blocks, and never fails
+        for lack of room in the ring."""
         raise NotImplementedError
 
     cdef int cancel(self, Op op) except -1:
-        """Ask for the operation's end. It stays in the kernel until its last completion comes."""
+        """Ask the kernel to cancel an operation, which stays in the kernel until its last completion."""
         raise NotImplementedError
 
     cdef bint has_work(self) noexcept:
-        """Would `poll` submit or find anything? A look at memory, no system call."""
+        """Whether `poll` would submit or find anything. Makes no system call."""
         return False
 
     cdef bint only_completions(self) noexcept:
-        """Of what `has_work` found: would `poll` submit nothing, only learn what arrived?"""
+        """If `has_work` is true: whether `poll` would submit nothing, and only collect completions."""
         return False
 
     cdef int poll(self) except -1:
-        """Submit what is queued and learn what has completed, without waiting."""
+        """Submit what is queued and collect what has completed, without waiting."""
         raise NotImplementedError
 
     cdef int flush_now(self) except -1:
-        """Let what is queued take effect before the turn ends, where the calling thread may."""
+        """Submit what is queued before the turn ends, if the calling thread may."""
         return 0
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
-        """The same, and wait for a completion, a wake or the deadline. The thread's only place to sleep."""
+        """The same as `poll`, but wait for a completion, a wake or the deadline. The thread sleeps nowhere else."""
         raise NotImplementedError
 
     cdef bint peek(self) noexcept nogil:
-        """Has something completed, or will it if the kernel is entered? Asked again and again by a thread that does
-        not sleep yet; everything submitted has entered before."""
+        """Whether something has completed, or will when the kernel is entered. A thread that spins before it sleeps calls
+        this repeatedly, after everything submitted has entered the kernel."""
         return False
 
     cdef int reap(self) except -1:
-        """Move what has completed into the ready queue. Runs nothing."""
+        """Move completed operations into the ready queue, without running them."""
         raise NotImplementedError
 
     cdef void wake(self) noexcept nogil:
-        """End the sleep; from any thread, or a signal handler."""
+        """End the sleep; called from any thread, or from a signal handler."""
         cdef uint64_t one = 1
         if self.forked or self.wake_fd < 0:
             return
         ur_add_long(&self.wakes, 1)
-        # EAGAIN would mean 2**64 - 2 wakes are pending: one more adds nothing.
+        # EAGAIN would mean that 2**64 - 2 wakes are pending: one more isn't needed.
         c_write(self.wake_fd, &one, sizeof(one))
 
     cdef int close(self) except -1:
-        """Give everything back. Operations must have been drained before."""
+        """Free all resources. All operations must have ended before."""
         self.closed = True
         self.wake_op = None
         if self.pool is not None:
@@ -200,13 +200,13 @@ cdef class Engine:
         return 0
 
     cdef BufferPool buffers(self):
-        """The receive buffers, made at the first call: a loop without sockets has none."""
+        """The receive buffers, made by the first call: a loop without sockets has none."""
         if self.pool is None:
             self.pool = BufferPool(sizes().buffers, sizes().buffer_size)
         return self.pool
 
     cdef char *scratch(self) except NULL:
-        """SCRATCH_SIZE bytes to pass something on in: nothing stays in them while other code runs."""
+        """SCRATCH_SIZE bytes of temporary memory: the contents are valid only until other code runs."""
         if self.scratch_memory is NULL:
             self.scratch_memory = <char *> malloc(SCRATCH_SIZE)
             if self.scratch_memory is NULL:
@@ -214,23 +214,24 @@ cdef class Engine:
         return self.scratch_memory
 
     cdef int pin(self, void *memory, size_t length, int *number) except? -1:
-        """Let the ring pin it, to be named by a number: 0, or -errno. -1 is no number: there is nothing to pin it."""
+        """Let the ring pin memory, and set its `number` for entries; return 0, or -errno. The number stays -1 if the engine
+        has no ring to pin it."""
         return 0
 
     cdef void unpin(self, int number) noexcept:
-        """Nothing will be transferred there any more; from any thread."""
+        """No transfer will use the memory any more; called from any thread."""
 
     cdef bint has_pinned(self, int number) noexcept:
-        """Is that number one that entries may name?"""
+        """Whether entries may use this number."""
         return False
 
     cdef long system_calls(self) noexcept:
-        """How often this engine called the kernel to submit or wait."""
+        """The number of this engine's system calls to submit or wait."""
         return 0
 
 
 cdef class WakeOp(Op):
-    """Reads the eventfd: completes when another thread wrote it, and is then submitted again."""
+    """Reads the eventfd: completes when another thread has written to it, and is then submitted again."""
 
     def __cinit__(self, Engine engine):
         self.engine = engine
@@ -271,7 +272,7 @@ def _before_fork():
 
 
 def _after_fork_in_child():
-    # The eventfd is shared with the parent: a wake here must not reach it, nor may the ring be entered.
+    # The eventfd and the ring are shared with the parent: the child must not write to the one, nor enter the other.
     global forks
     forks += 1
     for engine in list(_living):

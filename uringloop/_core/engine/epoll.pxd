@@ -5,29 +5,29 @@ from uringloop._core.engine.op cimport Op
 
 
 cdef class FdWaiters:
-    # One descriptor's operations that wait for readiness, in the order they were submitted.
+    # The operations that wait for readiness of one descriptor, in the order in which they were submitted.
     cdef int fd
-    cdef uint32_t serial        # epoll says it back: an event with another is of a file that is not watched any more
-    cdef uint32_t registered    # what epoll was told
-    cdef bint suspect           # the number may have been given to another file since then
+    cdef uint32_t serial        # epoll returns it: an event with another serial is for a file that is no longer watched
+    cdef uint32_t registered    # the events registered with epoll
+    cdef bint suspect           # the number may belong to another file since then
     cdef list readers
     cdef list writers
-    cdef Op last_reader         # who waited last: waiting again, they vouch for the descriptor
+    cdef Op last_reader         # the last to wait: if it waits again, the descriptor is still for the same file
     cdef Op last_writer
 
 
 cdef class EpollEngine(Engine):
-    # The loop's thread only, but for `finished`.
+    # Only the loop's thread uses these fields, except `finished`.
     cdef int epoll_fd
-    cdef bint coarse            # no epoll_pwait2: milliseconds
-    cdef dict waiters_by_fd     # by descriptor; a closed descriptor has none, its operations ended before
-    cdef uint32_t serials       # of FdWaiters
+    cdef bint coarse            # epoll_pwait2 is missing: timeouts are in milliseconds
+    cdef dict waiters_by_fd     # FdWaiters by descriptor; a closed one has none, because its operations ended before
+    cdef uint32_t serials       # the last serial of an FdWaiters
     cdef list backlog           # operations to attempt, or (cancelling) to end
-    cdef list changed           # FdWaiters whose operations changed since epoll was told
+    cdef list changed           # FdWaiters whose registration with epoll has to be updated
     cdef list settled           # (op, result, flags), for reap
     cdef object workers         # the executor of NEED_THREAD operations
     cdef object finished        # jobs from worker threads: [op, result]
-    cdef dict running           # (a future of its end, job, claim) by operation
+    cdef dict running           # (future of its end, job, claim) by operation
     cdef long enters
     cdef unsigned blind_turns
 

@@ -1,7 +1,7 @@
-# EpollEngine: the engine where io_uring is refused. The same loop, the same operations: each is attempted as
-# a plain non-blocking call, waits for readiness in epoll where it would block, and completes through the same
-# walk. Operations no readiness announces (files) run in worker threads. Owns the epoll descriptor and the list
-# of who waits for which descriptor.
+# EpollEngine: the engine for systems that refuse io_uring. The loop and the operations are the same: each operation is
+# attempted as a plain non-blocking call, waits in epoll for readiness if it would block, and completes in the same way.
+# Operations without readiness (on files) run in worker threads. Owns the epoll descriptor and the lists of operations
+# that wait for each descriptor.
 import os
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future
@@ -46,7 +46,7 @@ cdef extern from * nogil:
 cdef enum:
     EVENTS_A_WAIT = 256
     BLIND_TURNS = 16
-    SHOTS_A_TURN = 16  # of one multishot operation, so that a busy descriptor leaves room for the others
+    SHOTS_A_TURN = 16  # attempts of one multishot operation per turn, so that others get their turn
 
 
 cdef class FdWaiters:
@@ -89,7 +89,7 @@ cdef class EpollEngine(Engine):
 
     cdef int attach(self) except -1:
         if self.forked:
-            # An epoll is shared with the parent: registrations here would change its own.
+            # The epoll is shared with the parent: registrations here would change the parent's.
             self.replace_eventfd()
             self._renew()
             self.forked = 0
@@ -97,7 +97,7 @@ cdef class EpollEngine(Engine):
         return Engine.attach(self)
 
     cdef int _end_running(self) except -1:
-        """The workers are the parent's, and so is what they were doing."""
+        """In a forked child: cancel the operations in worker threads, which exist only in the parent."""
         self.workers = None
         ended = {job[0] for job in self.finished}
         for op in self.running:
@@ -111,12 +111,12 @@ cdef class EpollEngine(Engine):
             self.flush()
 
     cdef int _renew(self) except -1:
-        """Another epoll instead of this one, told of everything anew."""
+        """Replace the epoll by a new one, with all registrations."""
         cdef FdWaiters waiters
         cdef int fd = epoll_create1(EPOLL_CLOEXEC)
         if fd < 0:
             if not self.forked:
-                return 0  # out of descriptors; the next stray event asks again
+                return 0  # out of descriptors; the next stray event tries again
             raise OSError(errno, os.strerror(errno))
         c_close(self.epoll_fd)
         self.epoll_fd = fd
@@ -129,13 +129,13 @@ cdef class EpollEngine(Engine):
         if self.closed:
             raise RuntimeError("Event loop is closed")
         self.backlog.append(op)
-        self.ops.submitted(op)  # not before there was memory for it
+        self.ops.submitted(op)  # only after `append`, which may fail for lack of memory
         return 0
 
     cdef int cancel(self, Op op) except -1:
         if op.state == OP_IN_KERNEL:
-            # Now, not when the turn ends: the caller may close the descriptor next. Were a duplicate of it
-            # open elsewhere, epoll would go on telling of it, and could not be told to stop.
+            # Now, not at the end of the turn: the caller may close the descriptor next. If a duplicate of it were open
+            # elsewhere, epoll would go on reporting it, and it could not be deregistered.
             self.backlog.append(op)
             self.remove_waiter(op)
         if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
@@ -143,7 +143,7 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef bint has_work(self) noexcept:
-        # Readiness does not show in memory: ask epoll once in a while even behind a chain of callbacks.
+        # Readiness doesn't show in memory: ask epoll once in a while, even if callbacks keep the loop busy.
         if self.backlog or self.settled or self.finished:
             return True
         self.blind_turns += 1
@@ -165,12 +165,12 @@ cdef class EpollEngine(Engine):
         self.sleeps += 1
         if self.forked:
             self.attach()
-            deadline_ns = 0  # a wake that came before could not be written
+            deadline_ns = 0  # a wake before this could not write to the eventfd
         self.flush()
         if self.settled or self.finished or self.ready.count:
             return self.wait(0)
         if self.running and self.wake_op.state == OP_IDLE:
-            # The loop is closing, and has taken the wake-up back: a worker that ends can tell nobody.
+            # The loop is closing, and has cancelled the wake-up operation, so a worker that ends cannot wake the loop.
             wait_for([over for over, _, _ in self.running.values()], return_when=FIRST_COMPLETED)
             deadline_ns = 0
         return self.wait(deadline_ns)
@@ -199,7 +199,7 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef int flush(self) except -1:
-        """Attempt what was submitted and end what was cancelled, in order."""
+        """Attempt the submitted operations and end the cancelled ones, in order."""
         cdef Op op
         cdef Py_ssize_t done = 0
         backlog, self.backlog = self.backlog, []
@@ -221,11 +221,11 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef int attempt(self, Op op, uint32_t *flags) except? -32000:
-        """The one place that asks an operation to try; fake.pyx interferes here."""
+        """Attempt the operation. All attempts go through this, so that fake.pyx can interfere."""
         return op.attempt(flags)
 
     cdef bint advance(self, Op op) except -1:
-        """Attempt until it would block (True: it waits on) or has ended (False)."""
+        """Attempt the operation until it would block (returns True: it waits on) or has ended (False)."""
         cdef uint32_t flags
         cdef int res
         for _ in range(SHOTS_A_TURN):
@@ -251,14 +251,14 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef bint has_last_completion(self, Op op) except -1:
-        """Is its last completion on its way already?"""
+        """Whether its last completion is already in `settled`."""
         for entry in self.settled:
             if entry[0] is op and not entry[2] & IORING_CQE_F_MORE:
                 return True
         return False
 
     cdef int end(self, Op op) except -1:
-        """A cancel request: what waits for readiness ends now, what a worker runs when it returns."""
+        """Cancel: an operation that waits for readiness ends now; one that a worker runs, when the worker has done it."""
         if op in self.running:
             if not self.withdraw_job(op):
                 return 0
@@ -275,7 +275,7 @@ cdef class EpollEngine(Engine):
         elif not waiters.readers and not waiters.writers:
             waiters.suspect = op is not waiters.last_reader and op is not waiters.last_writer
         elif waiters.writers if op.need == NEED_WRITE else waiters.readers:
-            waiters.suspect = True  # who waits already may do so for a file that is closed, and had this number
+            waiters.suspect = True  # the other waiters may wait for a closed file that had this number before
         if waiters.suspect:
             self.serials += 1
             waiters.serial = self.serials
@@ -299,7 +299,7 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef int update_interests(self) except -1:
-        """Tell epoll what changed, just before it is asked: what came and went within a turn costs nothing."""
+        """Update epoll's registrations just before waiting, so that waits that begin and end in one turn cost nothing."""
         changed, self.changed = self.changed, []
         for waiters in changed:
             self.update_interest(waiters)
@@ -316,11 +316,11 @@ cdef class EpollEngine(Engine):
         if event.events == waiters.registered and not (waiters.suspect and event.events):
             return 0
         if self.forked:
-            return 0  # the epoll is the parent's
+            return 0  # the epoll belongs to the parent
         if not event.events:
             action = EPOLL_CTL_DEL
         err = 0 if epoll_ctl(self.epoll_fd, action, waiters.fd, &event) == 0 else errno
-        # The number may have been closed and given to another file behind our back.
+        # The program may have closed the descriptor meanwhile, and another file may have its number.
         if err == ENOENT and action == EPOLL_CTL_MOD:
             err = 0 if epoll_ctl(self.epoll_fd, EPOLL_CTL_ADD, waiters.fd, &event) == 0 else errno
         elif err == EEXIST:
@@ -359,7 +359,7 @@ cdef class EpollEngine(Engine):
                 if count < 0 and (errno == ENOSYS or errno == EPERM):
                     self.coarse = True
             if self.coarse:
-                # Rounded up: a timer a millisecond late is better than one early.
+                # Round up: a timer may be a millisecond late, but never early.
                 left = (left + 999999) // 1000000
                 timeout = -1 if limit is NULL else <int> left if left < 1 << 30 else 1 << 30
                 count = epoll_wait(self.epoll_fd, events, EVENTS_A_WAIT, timeout)
@@ -373,8 +373,8 @@ cdef class EpollEngine(Engine):
     cdef int _ready(self, int fd, uint32_t serial, uint32_t events) except -1:
         cdef FdWaiters waiters = self.waiters_by_fd.get(fd)
         if waiters is None or waiters.serial != serial:
-            # A file whose descriptor was closed here, but which lives on in a duplicate: no number is left by which
-            # epoll could be told to forget it, and it would end every wait.
+            # A file whose descriptor was closed, but which lives on in a duplicate: without its number, epoll can't be
+            # told to forget it, and it would end every wait.
             return self._renew()
         if events & (EPOLLIN | EPOLLHUP | EPOLLERR) and waiters.readers:
             waiters.readers = self._advance_all(waiters.readers)
@@ -390,17 +390,17 @@ cdef class EpollEngine(Engine):
     cdef int start_blocking(self, Op op) except -1:
         if self.workers is None:
             self.workers = Workers("uringloop")
-        # A job is [op, result]. This thread takes the operation out of it: a worker, which drops jobs when it likes, must
-        # not be the last to refer to what this thread made. On a free-threaded Python that is not freed until this
-        # thread runs Python again, and it may sleep for the very memory that the operation holds.
+        # A job is [op, result]. This thread takes the operation out of it, because a worker must not drop the last
+        # reference to an object that this thread made: a free-threaded Python would not free that until this thread runs
+        # Python again, and it may be asleep, waiting for the very memory that the operation holds.
         job = [op, 0]
-        claim = [True]  # who pops it, a worker or this thread, has the job
+        claim = [True]  # the thread that pops it, a worker or this one, has the job
         over = Future()
         self.running[op] = (over, job, claim)
         try:
             self.workers.submit(self._block, job, claim, over)
         except BaseException as error:
-            # No thread could be started, or Ctrl-C came. What is in the workers' queue by now may be run all the same.
+            # No thread could be started, or Ctrl-C came. The job may be in the workers' queue, and run all the same.
             if self.withdraw_job(op):
                 self.settle(op, -EAGAIN, 0)
             if not isinstance(error, RuntimeError):
@@ -408,7 +408,7 @@ cdef class EpollEngine(Engine):
         return 0
 
     cdef bint withdraw_job(self, Op op) except -1:
-        """False: a worker has begun with it."""
+        """Take a job back. Return False if a worker has begun with it."""
         _, job, claim = self.running[op]
         try:
             claim.pop()
@@ -419,7 +419,7 @@ cdef class EpollEngine(Engine):
         return True
 
     def _block(self, list job, list claim, over):
-        """In a worker thread."""
+        """Run a job, in a worker thread."""
         cdef Op op
         cdef int res
         try:

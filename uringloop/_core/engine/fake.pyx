@@ -1,7 +1,7 @@
-# FakeEngine: the engine of the tests, a seeded kernel that does whatever a real one may do and seldom does.
-# It completes operations in any order but an operation's own, late, in parts, or although they were cancelled;
-# ends what should go on; runs out of buffers; wakes for nothing. Every decision comes from one seed, which
-# its repr shows. Debug builds only. Never invents data and never loses any: what it refuses was not attempted.
+# FakeEngine: a simulated kernel for tests, which does everything that a real kernel may do but seldom does. It completes
+# operations out of order, late, in parts, or although they were cancelled; it ends multishot operations early, runs out of
+# buffers, and wakes the loop for nothing. It keeps the order of one operation's completions. All decisions come from one
+# seed, which its repr shows. Only in debug builds. It never invents or loses data: it refuses calls without making them.
 import os
 import random
 
@@ -27,7 +27,7 @@ cdef class FakeEngine(EpollEngine):
         return f"<FakeEngine seed={self.seed!r} {self.ops.count} waiting, {len(self.delayed)} held, {self.enters} waits>"
 
     cdef bint chance(self, str kind, int one_in) except -1:
-        """True once in so many times, and counted then."""
+        """Return True, and count it, once in `one_in` times on average."""
         if self.random.randrange(one_in):
             return False
         self.interfered[kind] = self.interfered.get(kind, 0) + 1
@@ -62,7 +62,8 @@ cdef class FakeEngine(EpollEngine):
         return EpollEngine.has_last_completion(self, op)
 
     cdef int cancel(self, Op op) except -1:
-        """As in a kernel, the operation may succeed all the same. Tried here, while its descriptor is surely open."""
+        """As in a kernel, the operation may succeed in spite of the cancel. It is attempted here, because here its descriptor
+        is certainly still open."""
         cdef uint32_t flags = 0
         cdef int res
         if op.state != OP_IN_KERNEL or op.need == NEED_THREAD or self.has_last_completion(op) or not self.chance("too late to cancel", 2):
@@ -78,14 +79,14 @@ cdef class FakeEngine(EpollEngine):
 
     cdef int wait(self, int64_t deadline_ns) except -1:
         if self.delayed:
-            deadline_ns = 0  # nothing else may come to end the wait
+            deadline_ns = 0  # there may be no other event to end the wait
         elif deadline_ns and self.chance("woken for nothing", 4):
             PyErr_CheckSignals()  # as when a signal ends the wait
             return 0
         return EpollEngine.wait(self, deadline_ns)
 
     cdef int reap(self) except -1:
-        """Shuffle what came, operation by operation, and keep some of it for a later walk."""
+        """Shuffle the completions, operation by operation, and hold some back for a later walk."""
         by_op = {}
         for entry in self.delayed + self.settled:
             by_op.setdefault(entry[0], []).append(entry)

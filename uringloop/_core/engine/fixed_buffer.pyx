@@ -1,6 +1,7 @@
-# FixedMemory: memory that an engine's ring has pinned, and FixedBuffer: a part of it that somebody has, to be looked at
-# through memoryviews. Owns the mapping. Each view and each operation in the kernel refers to its FixedBuffer, and each
-# of those to the memory: so it stays where it is until the last of them is gone, whoever closes what in which order.
+# FixedMemory and FixedBuffer: memory that an engine's ring has pinned, and a part of it, which users access through
+# memoryviews. FixedMemory owns the mapping. Each view and each operation in the kernel refers to its FixedBuffer, and each
+# FixedBuffer to the FixedMemory, so the memory stays in place until the last of them is gone, in whatever order the
+# program closes them.
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 
@@ -12,7 +13,7 @@ from uringloop._core.objects.counters cimport COUNT_FIXED, count_freed, count_ma
 from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_only_core_makes
 
 
-@cython.no_gc_clear  # what is given back in __dealloc__ is needed until then
+@cython.no_gc_clear  # __dealloc__ needs the engine
 cdef class FixedMemory:
     def __cinit__(self):
         self.number = -1
@@ -20,7 +21,7 @@ cdef class FixedMemory:
             count_made(COUNT_FIXED)
 
     def __dealloc__(self):
-        """In any thread; nothing of it is in the kernel."""
+        """Runs in any thread; no operation in the kernel uses the memory any more."""
         if self.number >= 0:
             self.engine.unpin(self.number)
         if self.data is not NULL:
@@ -36,12 +37,12 @@ cdef class FixedMemory:
         return self.place_in(self.engine) >= 0
 
     cdef int place_in(self, Engine engine) noexcept:
-        """What entries of that engine name it by, or -1: to them it is memory like any other."""
+        """The number by which entries of that engine name the memory, or -1: to them it is ordinary memory."""
         return self.number if engine is self.engine and self.number >= 0 and engine.has_pinned(self.number) else -1
 
 
 cdef FixedMemory make_fixed_memory(Engine engine, size_t length, int *err):
-    """Zeros. With `err` not 0, -errno, it could not be had, or not be pinned."""
+    """Make zeroed memory. Sets `err` to -errno if it could not be allocated or pinned."""
     cdef FixedMemory memory = FixedMemory.__new__(FixedMemory)
     cdef void *area = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     if area == MAP_FAILED:

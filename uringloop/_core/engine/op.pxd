@@ -6,29 +6,30 @@ from uringloop._core.kernel.abi cimport io_uring_sqe
 
 
 cdef enum OpState:
-    OP_IDLE         # the kernel knows nothing of it: may be submitted, or freed
-    OP_QUEUED       # submitted to the engine; its entry is written when the engine next enters the kernel
-    OP_IN_KERNEL    # everything it points to stays as it is
-    OP_CANCELLING   # the same, and a cancel request is on its way; only a last completion ends it
+    OP_IDLE         # the kernel doesn't know it: it may be submitted or freed
+    OP_QUEUED       # submitted to the engine, which writes its entry when it next enters the kernel
+    OP_IN_KERNEL    # the memory that it points to must stay as it is
+    OP_CANCELLING   # the same, and a cancel request is on its way; only its last completion ends it
 
 
 cdef enum OpNeed:
-    NEED_READ       # where there is no ring: attempt when the descriptor is readable
-    NEED_WRITE      # ... when it is writable
-    NEED_NOTHING    # attempting never blocks
-    NEED_THREAD     # attempting blocks: a worker thread's work
+    # How an engine without a ring runs it:
+    NEED_READ       # attempt it when the descriptor is readable
+    NEED_WRITE      # attempt it when the descriptor is writable
+    NEED_NOTHING    # attempt it at once: it never blocks
+    NEED_THREAD     # run it in a worker thread: it blocks
 
 
 cdef class Op(Runnable):
-    # All fields: the loop's thread only.
+    # Only the loop's thread uses these fields.
     cdef readonly int fd
     cdef uint8_t state         # OpState
     cdef uint8_t need          # OpNeed
     cdef bint multishot        # stays in the kernel after a completion that says "more"
     cdef bint repeatable       # may be submitted again when its loop moves to another thread
-    cdef bint result_unknown   # its ring is gone, and nobody knows what became of it: the result tells nothing
-    cdef bint quiet            # ends within the enter that submits it, and success posts no completion
-    cdef int attempt_limit     # bytes an attempt may move at once, 0: as many as there are; the fake engine's
+    cdef bint result_unknown   # its ring is gone, and its outcome with it: the result means nothing
+    cdef bint quiet            # it ends within the enter that submits it, and posts a completion only on failure
+    cdef int attempt_limit     # the most bytes that an attempt may move, for the fake engine; 0: no limit
     cdef PyObject *prev_in_kernel
     cdef PyObject *next_in_kernel
 
@@ -45,16 +46,16 @@ cdef class Op(Runnable):
 
 
 cdef class OpMonitor:
-    # What an OpList tells of its operations to (watch.pyx).
+    # An OpList reports its operations to this (watch.pyx).
     cdef bint op_submitted(self, Op op) noexcept
     cdef bint op_ended(self, Op op) noexcept
 
 
 cdef class OpList:
-    # The ops that are in the kernel: one reference each, taken at submit, dropped at the last completion.
+    # The ops in the kernel. The list holds one reference to each, from submit to the last completion.
     cdef PyObject *head
     cdef readonly Py_ssize_t count
-    cdef OpMonitor monitor    # None: nobody looks
+    cdef OpMonitor monitor    # None: no observer
     cdef object _gc
 
     cdef void submitted(self, Op op) noexcept

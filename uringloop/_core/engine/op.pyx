@@ -1,7 +1,7 @@
-# Op: one operation in the kernel, and OpList: those that are there. Owns all that the kernel may touch
-# on the operation's behalf (through its subclasses), and every change of its state. Never enters the
-# kernel itself: an engine asks it to `fill` a submission entry, or to `attempt` itself as a plain
-# non-blocking call, and hands each completion to OpList.completed.
+# Op and OpList: one operation in the kernel, and the list of all of them. Through its subclasses, an Op owns all memory
+# that the kernel may touch for it; OpList makes all changes of its state. They never enter the kernel: an engine asks an
+# Op to `fill` a submission entry, or to `attempt` itself as a plain non-blocking call, and passes each completion to
+# OpList.completed.
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint32_t
@@ -48,53 +48,54 @@ cdef class Op(Runnable):
         return self.requester()
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
-        """Write the submission entry (zeroed before; user_data is the engine's)."""
+        """Write the submission entry, which is zeroed; the engine sets its user_data."""
 
     cdef int attempt(self, uint32_t *flags) noexcept:
-        """The same as a non-blocking system call: the result or -errno, -EAGAIN when it would block.
-        `flags` are the completion's: a provided buffer's number, and "more" if it goes on."""
+        """Do the same as a non-blocking system call; return the result or -errno, -EAGAIN if it would block. Sets the
+        completion's `flags`: the number of a provided buffer, and "more" if the operation goes on."""
         return -EINVAL
 
     cdef int block(self) noexcept nogil:
-        """The same as a blocking call, for NEED_THREAD operations, in a worker thread."""
+        """Do the same as a blocking call, in a worker thread; for NEED_THREAD operations."""
         return -EINVAL
 
     cdef int full_result(self) noexcept:
-        """The result that is success in full, for quiet operations."""
+        """For quiet operations: the result of a full success."""
         return 0
 
     cdef void record_completion(self, int res, uint32_t flags) noexcept:
-        """Remember a completion; called inside the completion walk, so nothing of Python may run.
-        `run` follows, once for all that was noted since."""
+        """Store a completion. Called inside the completion walk, so no Python code may run. `run` follows, once for all
+        completions stored since the last run."""
 
     cdef bint done_quietly(self) noexcept:
-        """A quiet operation succeeded in full. True when it must be run."""
+        """A quiet operation has fully succeeded. Return True if it must be run."""
         return False
 
     cdef object kernel_memory(self):
-        """What the kernel may still touch after the ring has gone, for ever: nobody learns when it has ended."""
+        """The memory that the kernel may still touch after its ring is gone. It is kept forever, because without the ring
+        nothing reports when the operation has ended."""
         return self
 
     cdef int after_fork_in_child(self) except -1:
-        """This process is a forked child, which goes on with the loop: replace what the kernel shares with the parent."""
+        """In a forked child that goes on with the loop: replace the kernel objects that it shares with the parent."""
         return 0
 
     cdef str describe(self):
         return type(self).__name__
 
     cdef object requester(self):
-        """For whom it is: a transport, a server, a handle, the future somebody awaits. None: the engine itself."""
+        """The object that the operation is for: a transport, a server, a handle, a future. None: the engine itself."""
         return None
 
 
 cdef class OpMonitor:
-    # Told by the loop's thread. False: it does not want to know any more.
+    # The loop's thread calls these. They return False to receive no more reports.
 
     cdef bint op_submitted(self, Op op) noexcept:
         return False
 
     cdef bint op_ended(self, Op op) noexcept:
-        """Inside the completion walk, as `Op.record_completion`."""
+        """Called inside the completion walk, like `Op.record_completion`."""
         return False
 
 
@@ -104,7 +105,7 @@ cdef class OpList:
 
     def __iter__(self):
         cdef PyObject *node
-        ops = []  # before the first look: making it may let the loop's thread run
+        ops = []  # made before the list is read: the allocation may let the loop's thread run
         node = self.head
         while node is not NULL:
             ops.append(<object> node)
@@ -112,7 +113,7 @@ cdef class OpList:
         return iter(ops)
 
     cdef void submitted(self, Op op) noexcept:
-        """idle -> queued: the kernel's reference is taken here."""
+        """idle -> queued: take the kernel's reference."""
         if URINGLOOP_DEBUG:
             assert op.state == OP_IDLE, "an Op was submitted twice"
         Py_INCREF(op)
@@ -133,20 +134,20 @@ cdef class OpList:
         op.state = OP_IN_KERNEL
 
     cdef void cancelling(self, Op op) noexcept:
-        """queued or in kernel -> cancelling: nothing is given back yet."""
+        """queued or in kernel -> cancelling: the kernel keeps its reference until the last completion."""
         if URINGLOOP_DEBUG:
             assert op.state in (OP_QUEUED, OP_IN_KERNEL), "a cancel for an Op that is not in the kernel"
         op.state = OP_CANCELLING
 
     cdef void requeued(self, Op op) noexcept:
-        """in kernel -> queued: the ring it was in is gone, or never took its entry; another will get it."""
+        """in kernel -> queued: its ring is gone, or never took its entry; it will be submitted again."""
         if URINGLOOP_DEBUG:
             assert op.state == OP_IN_KERNEL, "an Op was queued again that was not in the kernel"
         op.state = OP_QUEUED
 
     cdef void completed(self, Op op, int res, uint32_t flags, ReadyQueue ready) noexcept:
-        """A completion. Without the more-flag it is the last, whatever its result: any state
-        -> idle, and the kernel's reference becomes the ready queue's (or is dropped if the queue has one)."""
+        """Process a completion. Without the more-flag it is the last, whatever its result: any state -> idle, and the ready
+        queue takes over the kernel's reference (or that is dropped, if the queue already has one)."""
         cdef bint last = not flags & IORING_CQE_F_MORE
         if last:
             self._unlink(op)
@@ -160,8 +161,8 @@ cdef class OpList:
         ready_push_owned(ready, <PyObject *> op)
 
     cdef bint finished_quietly(self, Op op, ReadyQueue ready) noexcept:
-        """in kernel -> idle, for an operation whose success the kernel was told not to report. It is run only if it says
-        there is something to tell. True: it is not, and the kernel's reference is the caller's to drop."""
+        """in kernel -> idle, for a quiet operation, whose success the kernel doesn't report. It is run only if `done_quietly`
+        requests that. Return True if it is not run: the caller then has to drop the kernel's reference."""
         self._unlink(op)
         if op.done_quietly() and not op.queued:
             ready_push_owned(ready, <PyObject *> op)
@@ -188,9 +189,8 @@ cdef traverseproc _traverse_fields = ur_get_traverse(OpList)
 
 
 cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
-    # The kernel's references are the engine's for the collector: a loop dropped with operations in
-    # the kernel is garbage like any other. Its finaliser closes it, which drains the ring, before
-    # anything is taken apart.
+    # To the collector, the kernel's references belong to the engine, so it can find an unclosed loop with operations in the
+    # kernel. The loop's finaliser closes it, which drains the ring, before the collector clears any object.
     cdef PyObject *node = (<OpList> self).head
     cdef int result
     while node is not NULL:

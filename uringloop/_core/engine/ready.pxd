@@ -3,7 +3,7 @@ from cpython.ref cimport Py_INCREF
 
 
 cdef class Runnable:
-    # Both fields belong to the queue the object is in, and so to that queue's thread or guard.
+    # Both fields belong to the queue that holds the object, and so to that queue's thread or guard.
     cdef PyObject *next
     cdef bint queued
 
@@ -18,14 +18,14 @@ cdef class ReadyQueue:
     cdef PyObject *head   # each link owns one reference; invisible to Cython, shown to the collector by ready.pyx
     cdef PyObject *tail
     cdef Py_ssize_t count
-    cdef object _gc       # makes the type one the cyclic collector visits
+    cdef object _gc       # an object field makes Cython give the type garbage collection
 
     cdef void append(self, ReadyQueue other) noexcept
     cdef void clear(self) noexcept
 
 
 cdef inline void ready_push_owned(ReadyQueue queue, PyObject *node) noexcept:
-    """Append; the caller's reference goes with it."""
+    """Append a node, and take over the caller's reference."""
     (<Runnable> node).next = NULL
     (<Runnable> node).queued = True
     if queue.tail is NULL:
@@ -37,13 +37,13 @@ cdef inline void ready_push_owned(ReadyQueue queue, PyObject *node) noexcept:
 
 
 cdef inline void ready_push(ReadyQueue queue, Runnable node) noexcept:
-    """Append; the queue takes a reference of its own."""
+    """Append a node; the queue takes its own reference."""
     Py_INCREF(node)
     ready_push_owned(queue, <PyObject *> node)
 
 
 cdef inline PyObject *ready_pop(ReadyQueue queue) noexcept:
-    """The head, whose reference the caller now owns. Never called on an empty queue."""
+    """Remove and return the head, whose reference the caller then owns. Never called on an empty queue."""
     cdef PyObject *node = queue.head
     queue.head = (<Runnable> node).next
     if queue.head is NULL:

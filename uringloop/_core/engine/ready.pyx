@@ -1,7 +1,7 @@
-# Runnable and ReadyQueue: what a turn runs, in the order in which it became ready. Handles, due timers
-# and completed operations are all Runnables and share one FIFO, so that their order is asyncio's.
-# An intrusive list: pushing allocates nothing, and handing a whole list over is three stores.
-# Owns one reference to each node. Never runs anything.
+# Runnable and ReadyQueue: the queue of everything that a turn runs. Handles, due timers and completed operations are all
+# Runnables and share one FIFO, in the order in which they became ready, so that their order is asyncio's. It is an
+# intrusive list: a push allocates nothing, and moving a whole list takes three stores. The queue owns one reference to
+# each node, and never runs anything.
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF
 
@@ -10,22 +10,22 @@ from uringloop._core.objects.guard cimport ur_get_traverse, ur_set_traverse, ur_
 
 cdef class Runnable:
     cdef int run(self, object loop) except -1:
-        """What becoming ready leads to. -1 only for what must leave run_forever (SystemExit, KeyboardInterrupt)."""
+        """Do the work. Raises only exceptions that must leave run_forever (SystemExit, KeyboardInterrupt)."""
         raise NotImplementedError
 
     cdef object culprit(self):
-        """Debug mode: what of the user's `run` is about to call, None for nothing."""
+        """In debug mode: the user's function that `run` is about to call, or None."""
         return None
 
     cdef void dropped(self) noexcept:
-        """Its queue was thrown away, for its loop is closing: it will not run."""
+        """Its queue was cleared because the loop closes: it will not run."""
 
     cdef void run_ended(self) noexcept:
-        """The loop stops running, and this is still ready: do what must not wait until the loop runs again."""
+        """The loop stops running while this is still queued: do what must not wait until the loop runs again."""
 
     cdef bint forking(self) noexcept:
-        """The loop's thread forks in a turn at whose end this runs: do now what only one process may do, and say whether there
-        was anything."""
+        """The loop's thread forks in a turn at whose end this would run: do now what only one process may do, and return
+        whether there was anything to do."""
         return False
 
 
@@ -34,7 +34,7 @@ cdef class ReadyQueue:
         return self.count
 
     cdef void append(self, ReadyQueue other) noexcept:
-        """Move all of `other` behind what is here."""
+        """Move all nodes of `other` to the end of this queue."""
         if other.head is NULL:
             return
         if self.tail is NULL:
@@ -47,7 +47,7 @@ cdef class ReadyQueue:
         other.count = 0
 
     cdef void clear(self) noexcept:
-        # One at a time: a node's end may run Python code, which may push.
+        # One at a time: freeing a node may run Python code, which may push nodes.
         cdef PyObject *node
         while self.head is not NULL:
             node = ready_pop(self)
@@ -62,7 +62,7 @@ cdef traverseproc _traverse_fields = ur_get_traverse(ReadyQueue)
 
 
 cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
-    # Without this a loop dropped unclosed, with something still ready, could never be collected.
+    # Without this, the collector could never free an unclosed loop that still has something in the queue.
     cdef PyObject *node = (<ReadyQueue> self).head
     cdef int result
     while node is not NULL:

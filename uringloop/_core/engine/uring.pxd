@@ -8,21 +8,21 @@ from uringloop._core.kernel.ring cimport Ring
 
 
 cdef class UringEngine(Engine):
-    # The loop's thread only, all of it.
+    # Only the loop's thread uses these fields.
     cdef Ring ring
-    cdef long submitter             # the thread the ring is bound to; 0 while it is still disabled
-    cdef long register_at           # the count of enters from which on this run's thread names the ring by a slot of its own
-    cdef bint had_submitters        # threads before this one submitted to it
+    cdef long submitter             # the thread that the ring is bound to; 0 while the ring is still disabled
+    cdef long register_at           # the number of enters after which the thread registers the ring's descriptor
+    cdef bint had_submitters        # earlier threads have submitted to this ring
     cdef bint taskrun_visible       # pending kernel work shows in the ring's flags
-    cdef unsigned blind_turns       # turns since the last enter, where it does not show
-    cdef uintptr_t *backlog         # Op pointers, or pointer | 1: cancel that one
+    cdef unsigned blind_turns       # turns since the last enter, if pending work doesn't show
+    cdef uintptr_t *backlog         # Op pointers to submit, or pointer | 1: cancel that operation
     cdef Py_ssize_t backlog_count
     cdef Py_ssize_t backlog_size
-    cdef PyObject **quiet           # operations of the entries published last that end without a completion
+    cdef PyObject **quiet           # quiet operations among the entries published last
     cdef unsigned *quiet_at         # ... and the position of each in the submission queue
     cdef Py_ssize_t quiet_count
-    cdef FixedTable fixed           # memory the ring has pinned; None: nobody asked
-    cdef readonly long overflows    # times completions had to be fetched from where the kernel parked them
+    cdef FixedTable fixed           # memory that the ring has pinned; None: none yet
+    cdef readonly long overflows    # how often completions were fetched that the kernel had parked
 
     cdef int _open(self) except -1
     cdef _ring_error(self, int err)

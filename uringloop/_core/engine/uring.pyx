@@ -1,7 +1,7 @@
-# UringEngine: the engine everybody gets. Owns the ring, the backlog of operations whose entries are not
-# written yet, and the completion walk. Everything submitted in a turn is written and enters the kernel in
-# one system call, the one that also waits. A ring of one issuer belongs to one thread: on a change of thread the
-# engine moves to a new ring.
+# UringEngine: the default engine, on io_uring. Owns the ring, the backlog of operations whose entries are not written
+# yet, and the completion walk. Everything submitted in a turn enters the kernel in one system call, which also waits.
+# A SINGLE_ISSUER ring belongs to one thread: when another thread runs the loop, the engine moves to a
+# new ring.
 import errno as errno_module
 import os
 
@@ -32,18 +32,18 @@ from uringloop._core.kernel.ring cimport (
 from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
 from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
 
-# What an abandoned ring might still write to.
+# Memory that an abandoned ring might still write to.
 cdef list _orphans = []
 # Engines that the collector has found with operations in the kernel.
 cdef set _unclosed = set()
 
-# Without TASKRUN_FLAG a chain of callbacks enters the kernel once in so many turns, to learn of completions.
+# Without TASKRUN_FLAG, a busy loop enters the kernel at least once in so many turns, to collect completions.
 cdef unsigned BLIND_TURNS = 64
 
 cdef enum:
-    REGISTER_AFTER = 64     # enters of a run: a short one would pay more for the two calls than it saves
-    TAKE_DOWN_NS = 100000000  # after this the kernel has taken a closed ring down, and counts its memory no more
-    END_WAIT_NS = 10000000  # in pieces: a process that was stopped meanwhile has lost only one of them
+    REGISTER_AFTER = 64     # enters before a run registers the ring: in a short run, the two calls cost more than they save
+    TAKE_DOWN_NS = 100000000  # by then, the kernel has taken down a closed ring, and no longer counts its memory
+    END_WAIT_NS = 10000000  # one of several short waits: a process that is stopped meanwhile loses only one of them
     END_WAITS = 10
     END_ENTERS = 1000
 
@@ -59,13 +59,13 @@ cdef class UringEngine(Engine):
         self._open()
 
     def __del__(self):
-        # The loop's own finalizer closes it. Where that failed, or has yet to run, the collector must not empty what the
-        # kernel may still write to.
+        # The loop's own finalizer closes the engine. If that failed, or has yet to run, the collector must not clear
+        # objects whose memory the kernel may still write to.
         if self.ring.fd >= 0 and self.ops.count and not self.forked:
             _unclosed.add(self)
 
     def __dealloc__(self):
-        # Only an engine that was never closed gets here with a ring: nothing of it is in use any more.
+        # Only an engine that was never closed still has a ring here; no operation is in it any more.
         self._close_ring()
         free(self.backlog)
         free(self.quiet)
@@ -76,8 +76,8 @@ cdef class UringEngine(Engine):
                 f"{self.ring.cq_entries} entries, {self.ring.enters} enters>")
 
     cdef int _open(self) except -1:
-        """A new ring, disabled until the thread that will run it enables it. Under a shortage of memory
-        smaller ones are tried first."""
+        """Make a new ring, disabled until the thread that will run the loop enables it. If memory is short, try smaller
+        rings before failing."""
         cdef KernelFeatures *found = kernel_features()
         cdef unsigned wanted = self.ring.sq_entries
         cdef unsigned entries = wanted
@@ -93,7 +93,7 @@ cdef class UringEngine(Engine):
             completions = 4 * entries
             err = ring_open(&self.ring, entries, completions, found.setup_flags)
         if err < 0:
-            self.ring.sq_entries = wanted  # whoever runs the loop next tries again
+            self.ring.sq_entries = wanted  # the next run of the loop tries again
             raise self._ring_error(-err)
         self.ring.enters = enters
         if found.abs_timer:
@@ -125,7 +125,7 @@ cdef class UringEngine(Engine):
         if URINGLOOP_DEBUG and self.ring.fd >= 0:
             count_freed(COUNT_FD)
         ring_close(&self.ring)
-        self.submitter = 0  # nobody enters what is not there, should there be no new one
+        self.submitter = 0  # no thread may enter a closed ring, even if no new one can be made
 
     cdef int attach(self) except -1:
         cdef long here = this_thread()
@@ -151,7 +151,7 @@ cdef class UringEngine(Engine):
         return self.submitter != 0 and thread != self.submitter
 
     cdef int attach_to_drain(self) except -1:
-        """A ring that is another thread's is only left: no new one has to be had for what ends anyway."""
+        """Only leave the ring of another thread: ending the operations needs no new ring."""
         if self.ring.fd < 0:
             return 0
         if self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER and self._has_other_submitter(this_thread()):
@@ -172,7 +172,7 @@ cdef class UringEngine(Engine):
         return 0
 
     cdef int _requeue_unsubmitted(self) except -1:
-        """Operations whose entries the kernel never took are queued again."""
+        """Queue operations again whose entries the kernel never took."""
         cdef unsigned at = ur_load_acquire(self.ring.sq_head), end = self.ring.sq_tail[0] + self.ring.filled
         cdef uintptr_t entry
         while at != end:
@@ -188,25 +188,25 @@ cdef class UringEngine(Engine):
     cdef int _move(self) except -1:
         """Leave the ring of another thread (or of the parent process) for a new one.
 
-        With DEFER_TASKRUN the kernel works on socket operations only while their thread is entering, so
-        none can have consumed anything since that thread left: what is repeatable is submitted again.
-        The rest (files, which kernel workers handle, where they took longer than `leave` waits) is told ECANCELED,
-        and its memory stays for ever, because nothing says when the old ring's last write has happened."""
+        With DEFER_TASKRUN the kernel works on socket operations only while their thread enters, so none can have
+        consumed data since that thread left: repeatable operations are submitted again. The others (file operations
+        in kernel workers that took longer than `leave` waits) complete with ECANCELED, and their memory is kept
+        forever, because nothing reports when the old ring has written for the last time."""
         self._leave_ring()
         self._open()
         self.forked = 0
         self._resubmit_all(False)
         if self.pool is not None and kernel_features().buffer_ring:
-            self.pool.register(self.ring.fd)  # or not: then receives go without
+            self.pool.register(self.ring.fd)  # if that fails, receives work without the buffer ring
         if self.fixed is not None:
             self.fixed.moved(self.ring.fd)
         return 0
 
     cdef int _resubmit_all(self, bint none) except -1:
-        """What was in the ring that is gone, into the new one's backlog; or `none` of it."""
+        """Put the operations of the ring that is gone into the backlog of the new one; with `none`, end all of them."""
         cdef Op op
         cdef Py_ssize_t i
-        unseen = {self.backlog[i] for i in range(self.backlog_count)}  # by the old ring, and by any cancel requests
+        unseen = {self.backlog[i] for i in range(self.backlog_count)}  # entries and cancel requests not in the old ring
         self.backlog_count = 0
         for op in reversed(list(self.ops)):
             if none or op.state == OP_CANCELLING or not (op.repeatable or op.state == OP_QUEUED):
@@ -221,25 +221,25 @@ cdef class UringEngine(Engine):
         return 0
 
     cdef void _change_submitter(self, long thread) noexcept:
-        """Without SINGLE_ISSUER the ring itself goes to the other thread. Leaving it would lose data: the kernel
-        may complete a receive at any moment, after the last walk too."""
+        """Without SINGLE_ISSUER, the other thread takes over the ring. Leaving the ring would lose data: the kernel may
+        complete a receive at any moment, even after the last walk."""
         self.submitter = thread
         self.had_submitters = True
 
     cdef void leave(self) noexcept:
-        # What the completion queue had no room for only this thread can fetch.
+        # Only this thread can fetch completions that the queue had no room for.
         if self.submitter and not self.forked:
             self.collected_early = True
             self.reap()
             if self.in_workers and self.ring.setup_flags & IORING_SETUP_SINGLE_ISSUER:
                 self._wait_for_workers()
-            # Only this thread can, and it may live on while another one runs the loop, or closes it.
+            # Only this thread can free its slot, and it may live on while another one runs the loop or closes it.
             ring_unregister(&self.ring)
         self.register_at = LONG_MAX
 
     cdef void _wait_for_workers(self) noexcept:
-        """Should another thread run or close the loop next, nobody would learn what a kernel worker has read or written,
-        nor of the descriptor that it has made. So it gets the time that a filesystem without a server needs."""
+        """Give kernel workers the time that a local filesystem needs to finish: if another thread runs or closes the loop
+        next, the results of their reads, writes and opens would be lost."""
         cdef int ret, entered = 0, waited = 0
         while self.in_workers and waited < END_WAITS and entered < END_ENTERS:
             entered += 1
@@ -252,8 +252,8 @@ cdef class UringEngine(Engine):
                 break
 
     cdef bint _resubmit(self, Op op) noexcept:
-        """A completion says that an operation was cancelled, and we did not: the thread that submitted it has ended.
-        What is repeatable is submitted again. False: it is not, and is told."""
+        """The kernel has cancelled an operation although we didn't ask: the thread that submitted it has ended. Submit it
+        again if it is repeatable; otherwise return False, and the operation gets the error."""
         if op.state != OP_IN_KERNEL or not op.repeatable or self.closed:
             return False
         try:
@@ -270,8 +270,8 @@ cdef class UringEngine(Engine):
 
     cdef int cancel(self, Op op) except -1:
         if op.state == OP_IN_KERNEL:
-            # The entry names the operation by address only: should it end before, the address is not found,
-            # or found in an operation submitted behind this request, which the kernel has not seen yet.
+            # The entry names the operation by its address. If the operation ends before, the kernel doesn't find the
+            # address: an operation that reuses it is submitted after this request, and so not in the kernel yet.
             self._push_backlog(<uintptr_t> <PyObject *> op | 1)
         if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
             self.ops.cancelling(op)
@@ -302,7 +302,7 @@ cdef class UringEngine(Engine):
         return self.blind_turns >= BLIND_TURNS
 
     cdef bint only_completions(self) noexcept:
-        # Parked completions are not put off: each turn may park more.
+        # Don't postpone parked completions: each turn may park more.
         return self.backlog_count == 0 and not ring_must_enter(&self.ring)
 
     cdef bint _fill(self) except -1:
@@ -314,7 +314,7 @@ cdef class UringEngine(Engine):
         while done < self.backlog_count:
             entry = self.backlog[done]
             if not entry & 1 and (<Op> <PyObject *> entry).state == OP_CANCELLING:
-                # Cancelled before the kernel ever heard of it.
+                # Cancelled before it entered the kernel.
                 self.ops.completed(<Op> <PyObject *> entry, -ECANCELED, 0, self.ready)
                 done += 1
                 continue
@@ -360,7 +360,7 @@ cdef class UringEngine(Engine):
         if not self.submitter or self.forked or self.submitter != this_thread():
             return
         self.collected_early = True
-        while ret >= 0 and not all_written:  # as `_enter`, but for signals: what their handlers raise would be lost here
+        while ret >= 0 and not all_written:  # like `_enter`, but without signal handlers: their exceptions would be lost
             all_written = self._fill()
             with nogil:
                 ret = ring_enter(&self.ring, 0, 0)
@@ -368,7 +368,7 @@ cdef class UringEngine(Engine):
 
     cdef void after_fork_in_child(self) noexcept:
         Engine.after_fork_in_child(self)
-        self._close_ring()  # by all its descriptors a ring lives on
+        self._close_ring()  # the child's descriptor would keep the parent's ring alive
         self.quiet_count = 0
         self.taskrun_visible = False
         self.register_at = LONG_MAX
@@ -377,7 +377,7 @@ cdef class UringEngine(Engine):
 
     cdef int sleep(self, int64_t deadline_ns) except -1:
         if self.ring.fd < 0 and not self.forked:
-            return self._resubmit_all(True)  # it was left, to be drained
+            return self._resubmit_all(True)  # attach_to_drain has left the ring: end all operations
         self.sleeps += 1
         return self._enter(True, deadline_ns)
 
@@ -388,13 +388,13 @@ cdef class UringEngine(Engine):
             self.fixed.sweep()
         if self.forked:
             self.attach()
-            wait = False  # a wake that came before could not be written
+            wait = False  # a wake before this could not write to the eventfd
         if self.ring.enters >= self.register_at:
             self.register_at = LONG_MAX
             ring_register(&self.ring)
         while True:
             all_written = self._fill()
-            # Completed by filling (cancelled ones), or still in need of room: no time to sleep.
+            # Don't sleep if `_fill` has completed cancelled operations, or if entries are still to be written.
             if not all_written or self.ready.count:
                 wait = False
             with nogil:
@@ -406,7 +406,7 @@ cdef class UringEngine(Engine):
                 self.reap()
             if all_written:
                 break
-        # A signal ends the wait; its Python handler runs here, before anything can sleep again.
+        # A signal ends the wait; its Python handler runs here, before the thread can sleep again.
         PyErr_CheckSignals()
         return 0
 
@@ -416,7 +416,7 @@ cdef class UringEngine(Engine):
             return 0
         self._walk()
         while ur_load_relaxed(self.ring.sq_flags) & IORING_SQ_CQ_OVERFLOW:
-            # Completions the queue had no room for are parked in the kernel: entering moves them here.
+            # The kernel has parked completions that the queue had no room for: entering moves them into the queue.
             self.overflows += 1
             with nogil:
                 ret = ring_enter(&self.ring, 0, 0)
@@ -429,8 +429,8 @@ cdef class UringEngine(Engine):
         return 0
 
     cdef void _walk(self) noexcept:
-        """Hand each completion to its operation, then advance the head once. No Python code runs in here:
-        a callback could submit, close, or enter again."""
+        """Pass each completion to its operation, then advance the head once. No Python code may run in here, because it
+        could submit, close, or enter again."""
         cdef unsigned head = self.ring.cq_head[0]
         cdef unsigned tail = ur_load_acquire(self.ring.cq_tail)
         cdef io_uring_cqe *cqe
@@ -448,10 +448,10 @@ cdef class UringEngine(Engine):
         ur_store_release(self.ring.cq_head, head)
 
     cdef void _settle_quiet(self) noexcept:
-        """Quiet operations whose entries the kernel consumed, and for which no completion was seen, succeeded.
+        """Finish the quiet operations whose entries the kernel consumed without a completion: they have succeeded.
 
-        A completion would be visible by now: they never leave the submitting call (MSG_DONTWAIT), which
-        posts failures before it returns; and nothing is parked, `reap` looked."""
+        A completion would be visible by now: quiet operations end within the submitting call (MSG_DONTWAIT), which posts
+        failures before it returns; and no completion is parked, since `reap` has fetched them."""
         cdef unsigned consumed = ur_load_acquire(self.ring.sq_head)
         cdef Py_ssize_t i, kept = 0
         cdef PyObject *over = NULL
@@ -464,13 +464,13 @@ cdef class UringEngine(Engine):
                 kept += 1
             elif (<Op> node).state != OP_IDLE and self.ops.finished_quietly(<Op> node, self.ready):
                 if (<Op> node).queued:
-                    Py_DECREF(<object> node)  # not the last
+                    Py_DECREF(<object> node)  # not the last reference
                 else:
                     (<Op> node).next = over
                     over = node
         self.quiet_count = kept
         while over is not NULL:
-            # Only now: what an operation holds may end with it, and run code that submits and enters.
+            # Only now, because freeing an operation may free other objects, and run code that submits and enters.
             node = over
             over = (<Op> node).next
             Py_DECREF(<object> node)

@@ -1,8 +1,8 @@
-"""Workers: threads for calls that may block. Owns the threads and the jobs that none has taken yet.
+"""Workers: threads for calls that may block. Owns the threads and the queue of jobs.
 
-A few threads do what there is to do. Another one is started only when jobs wait and none of the threads has taken one
-for a while: what hangs in a filesystem, or syncs for a minute, holds up nobody else, and a burst of short jobs does
-not start a thread for each. The threads are daemons: at the interpreter's end, nobody waits for what hangs.
+A few threads do all the jobs. Another thread is started only when jobs wait and no thread has taken one for a while:
+so a call that hangs in a filesystem, or syncs for a minute, doesn't hold up the others, and a burst of short jobs
+doesn't start a thread for each. The threads are daemons: at its end, the interpreter doesn't wait for a call that hangs.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any
 
 FEW = min(32, (os.cpu_count() or 1) + 4)
 MOST = 1000
-PATIENCE = 0.02  # seconds without a job taken, before another thread is started
-KEEP = 10.0  # seconds that a thread waits for something to do
+PATIENCE = 0.02  # seconds in which no thread takes a job, before another thread is started
+KEEP = 10.0  # seconds that an idle thread waits for a job before it ends
 WAIT = object()
 
 
 class Workers(Executor):
     def __init__(self, name: str) -> None:
         self._name = name
-        self.pid = os.getpid()  # a forked child has none of the threads
+        self.pid = os.getpid()  # in a forked child, the threads don't exist
         self._jobs: SimpleQueue[Any] = SimpleQueue()  # None: the end
         self._guard = threading.Lock()
         # Under the guard:
         self._threads: set[threading.Thread] = set()
-        self._idle = 0  # threads that wait and were promised nothing
+        self._idle = 0  # waiting threads, less the jobs in the queue for them
         self._watched = False
         self._closed = False
         self._ended = threading.Event()
-        self._taken = 0  # counted by every thread; one that gets lost starts a thread too many
+        self._taken = 0  # counted by all threads without a lock; a lost count only starts a thread too many
 
     def __repr__(self) -> str:
         return f"<Workers {self._name}: {len(self._threads)} threads, {self._jobs.qsize()} jobs wait>"
@@ -98,20 +98,18 @@ class Workers(Executor):
                 else:
                     future.set_result(result)
                     del result
-            # Nothing of it is kept until the next one comes.
+            # Don't keep references to the job while waiting for the next one.
             del job, future, function, args, kwargs
 
     def _next(self) -> Any:
-        """A job, or None for the end of the thread."""
+        """Wait for a job and return it; None if the thread has to end."""
         while True:
             with self._guard:
                 try:
                     job = self._jobs.get_nowait()
                 except Empty:
                     job = WAIT
-                    self._idle += (
-                        1  # under the guard: what is submitted from now on is promised to somebody who waits
-                    )
+                    self._idle += 1  # under the guard: the next job submitted counts on this waiting thread
             if job is WAIT:
                 try:
                     job = self._jobs.get(timeout=KEEP)
@@ -121,15 +119,15 @@ class Workers(Executor):
                             self._idle -= 1
                             self._threads.discard(threading.current_thread())
                             return None
-                    continue  # a job was promised meanwhile
+                    continue  # a job for this thread was submitted meanwhile
             if job is None:
-                self._jobs.put(None)  # for the others
+                self._jobs.put(None)  # for the other threads
                 with self._guard:
                     self._threads.discard(threading.current_thread())
             return job
 
     def _watch(self) -> None:
-        """While jobs wait: another thread, if none of those there are has taken one."""
+        """While jobs wait: start another thread whenever no thread has taken a job for a while."""
         while True:
             before = self._taken
             self._ended.wait(PATIENCE)
@@ -138,5 +136,5 @@ class Workers(Executor):
                     self._watched = False
                     return
                 if self._taken == before and len(self._threads) < MOST:
-                    with suppress(RuntimeError, OSError):  # no more threads are to be had, for now
+                    with suppress(RuntimeError, OSError):  # the system allows no more threads for now
                         self._start()
