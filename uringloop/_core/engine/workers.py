@@ -2,7 +2,7 @@
 
 A few threads do all the jobs. Another thread is started only when jobs wait and no thread has taken one for a while:
 so a call that hangs in a filesystem, or syncs for a minute, doesn't hold up the others, and a burst of short jobs
-doesn't start a thread for each. The threads are daemons: at its end, the interpreter doesn't wait for a call that hangs.
+doesn't start a thread for each. The threads are daemons: the interpreter's end doesn't wait for a call that hangs.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-# The loop itself: its turn, and everything that a turn runs or waits for.
+# The event loop: its turn, and everything that a turn runs or waits for.

@@ -1,5 +1,5 @@
-# The call_soon family: call_soon, call_later, call_at and call_soon_threadsafe, as methods of Loop that take the caller's
-# arguments where they lie. Owns no state: makes a handle, and puts it into the loop's queue, timers or inbox.
+# The call_soon family: call_soon, call_later, call_at and call_soon_threadsafe, as methods of Loop. They read the arguments
+# straight from the caller's stack (vectorcall), make a handle, and put it into the loop's queue, timers or inbox.
 import sys
 
 from cpython.object cimport PyObject
@@ -23,11 +23,11 @@ cdef extern from *:
     static inline PyObject *ur_steal(PyObject *owned) { return owned; }
     """
     object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
-    int PyUnicode_Compare(PyObject *left, PyObject *right) noexcept  # which can not fail: the names of arguments are str
+    int PyUnicode_Compare(PyObject *left, PyObject *right) noexcept  # can't fail here: the names of arguments are str
     Py_ssize_t PyTuple_GET_SIZE(PyObject *items) noexcept
     PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t i) noexcept
 
-cdef str _CONTEXT = sys.intern("context")  # as every caller's: compared by identity first
+cdef str _CONTEXT = sys.intern("context")  # callers' names are interned, too, so they are compared by identity first
 cdef tuple _ONLY_CONTEXT = (_CONTEXT,)
 cdef tuple _CALLBACK = ("callback",)
 cdef tuple _DELAY = ("delay", "callback")
@@ -35,7 +35,7 @@ cdef tuple _WHEN = ("when", "callback")
 
 
 cdef inline bint _in_order(Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t least) noexcept:
-    """As tasks and futures give them: the context with every call, under its interned name, and nothing else by name."""
+    """Whether the arguments have the usual form, as tasks and futures pass them: only the context by name, if any."""
     cdef PyObject *name
     if nargs < least:
         return False
@@ -48,13 +48,13 @@ cdef inline bint _in_order(Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t least
 
 
 cdef inline PyObject *_context(PyObject **args, Py_ssize_t nargs, PyObject *kwnames) noexcept:
-    """Borrowed; NULL where it was not given."""
+    """The context argument, borrowed; NULL if it was not given."""
     return NULL if kwnames is NULL else args[nargs]
 
 
 cdef object _by_name(Call call, PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames, str method,
                      tuple names):
-    """Bring the arguments into order and call again, or say what is wrong with them, as Python does of asyncio's."""
+    """Bring the arguments into the usual form and call again, or raise the error that asyncio's method would raise."""
     given = {} if kwnames is NULL else {name: <object> args[nargs + i] for i, name in enumerate(<tuple> kwnames)}
     cdef list ordered = [<object> args[i] for i in range(nargs)]
     cvars = given.pop(_CONTEXT, None)
@@ -74,7 +74,7 @@ cdef object _by_name(Call call, PyObject *self, PyObject **args, Py_ssize_t narg
 
 
 cdef int _watch_call(Loop loop, PyObject *callback, str name, bint same_thread) except -1:
-    """Debug mode, before a callback is accepted."""
+    """In debug mode, check a callback before it is accepted."""
     if same_thread:
         loop._check_thread()
     loop._check_callback(<object> callback, name)
@@ -82,7 +82,7 @@ cdef int _watch_call(Loop loop, PyObject *callback, str name, bint same_thread) 
 
 
 cdef int _watch_handle(Loop loop, PyObject *handle) except -1:
-    """Debug mode, after: remember where it was made."""
+    """In debug mode, store the stack where the handle was made."""
     return (<Handle> handle).set_debug_info(loop, format_helpers.extract_stack(sys._getframe(0)), None)
 
 
@@ -99,7 +99,7 @@ cdef object _call_soon(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObje
     if loop._debug:
         _watch_handle(loop, handle)
     if ur_load_flag(&loop.inbox.filled):
-        # Another thread was first: what it handed in before runs before.
+        # Another thread has submitted work before this call, so that must run first.
         loop.inbox.take(loop.ready)
     Py_XINCREF(handle)
     ready_push_owned(loop.ready, handle)
@@ -120,7 +120,7 @@ cdef object _call_soon_threadsafe(PyObject *self, PyObject **args, Py_ssize_t na
     result = steal(handle)
     if loop._debug:
         _watch_handle(loop, handle)
-    # On the loop's own thread, a signal handler's too, it joins what call_soon queued, in order.
+    # On the loop's own thread, also in a signal handler, queue it in order with the calls of call_soon.
     if runs_here(loop):
         Py_XINCREF(handle)
         ready_push_owned(loop.ready, handle)
@@ -152,7 +152,7 @@ cdef object _call_later(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObj
     if type(delay) is float:
         when = <double> ur_now_ns() / 1e9 + <double> delay
     elif type(delay) is int:
-        when = <double> ur_now_ns() / 1e9 + PyLong_AsDouble(delay)  # which makes no float object
+        when = <double> ur_now_ns() / 1e9 + PyLong_AsDouble(delay)  # makes no float object
     elif delay is None:
         raise TypeError("delay must not be None")
     else:
@@ -167,22 +167,22 @@ cdef object _call_at(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject
     when = <object> args[0]
     if when is None:
         raise TypeError("when cannot be None")
-    (<Loop> self).check()  # before what is no number is an error
+    (<Loop> self).check()  # first: a closed loop takes precedence over a `when` that is not a number
     handle = _schedule(<Loop> self, when, args, nargs, _context(args, nargs, kwnames), "call_at")
     if type(when) is int:
         (<TimerHandle> handle).when_is_int = True
     return handle
 
 
-# What inspect.signature reads: asyncio's own.
+# inspect.signature reads the first line of these docstrings: the signatures are asyncio's.
 ur_add_fast_method(Loop, "call_soon", <void *> _call_soon,
-                   "call_soon($self, callback, *args, context=None)\n--\n\nRun the callback in the next turn.")
+                   "call_soon($self, callback, *args, context=None)\n--\n\nRun the callback in the loop's next turn.")
 ur_add_fast_method(Loop, "call_soon_threadsafe", <void *> _call_soon_threadsafe,
                    "call_soon_threadsafe($self, callback, *args, context=None)\n--\n\n"
-                   "Run the callback soon; from any thread.")
+                   "Run the callback in the loop's next turn; may be called from any thread.")
 ur_add_fast_method(Loop, "call_later", <void *> _call_later,
                    "call_later($self, delay, callback, *args, context=None)\n--\n\n"
-                   "Run the callback once `delay` seconds have passed, never before.")
+                   "Run the callback after `delay` seconds, never before.")
 ur_add_fast_method(Loop, "call_at", <void *> _call_at,
                    "call_at($self, when, callback, *args, context=None)\n--\n\n"
-                   "Run the callback at the time `when` of this loop's clock, never before.")
+                   "Run the callback when the loop's time() reaches `when`, never before.")

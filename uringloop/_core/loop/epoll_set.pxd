@@ -11,28 +11,28 @@ cdef enum:
 
 
 cdef class Registration:
-    # One descriptor of the set. The loop's thread only.
+    # One descriptor in the set. Only the loop's thread uses it.
     cdef readonly int fd
-    cdef uint32_t slot             # where EpollSet.slots has it
-    cdef uint32_t serial           # of its registration: an event that names another is of a file that had the number before
-    cdef uint32_t events           # what the kernel was asked for
+    cdef uint32_t slot             # its index in EpollSet.slots
+    cdef uint32_t serial           # the registration's number: an event with another one is for a file that had the slot before
+    cdef uint32_t events           # the events registered with the kernel
     cdef readonly object reader    # Handle, or None
     cdef readonly object writer
 
 
 cdef class EpollSet(Op):
-    # The loop's thread only.
+    # Only the loop's thread uses these fields.
     cdef Loop loop
     cdef Engine engine
     cdef readonly dict registrations  # descriptor -> Registration
-    cdef list slots                # what the kernel's events name by its place: a Registration, or None
+    cdef list slots                # a Registration or None; the kernel's events refer to it by the index
     cdef list free_slots
-    cdef uint32_t serial           # the last one given
-    cdef unsigned long forks       # how many forks this process had come from when the set was made
+    cdef uint32_t serial           # the last serial given to a registration
+    cdef unsigned long forks       # engine.forks when the set was made: the set may be a parent's
     cdef bint uses_epoll_wait      # IORING_OP_EPOLL_WAIT fills `found`; otherwise `record_completion` calls epoll_wait
-    cdef long attempted            # where there is no ring: the turn in which `found` was filled
-    cdef bint awaits_turn_end      # queued for the end of the turn, to be submitted there
-    cdef bint stale                # the kernel told of a file whose descriptor is closed: make the set anew
+    cdef long attempted            # without a ring: the turn in which `found` was filled
+    cdef bint awaits_turn_end      # it is queued for the end of the turn, where it will be submitted
+    cdef bint stale                # the kernel reported a file whose descriptor is closed: the set has to be replaced
     cdef epoll_event found[EVENTS_A_TURN]
 
     cdef int dispatch_event(self, epoll_event *event) noexcept

@@ -1,10 +1,10 @@
-# EpollSet: the descriptors that add_reader and add_writer watch stand in an epoll set, and the loop waits for that set as it
-# waits for a socket. One operation a turn tells of every descriptor that is ready, however many are watched; the kernel
-# reports them level-triggered, as asyncio's selectors do; and closing a descriptor ends its watch, because epoll, unlike a poll
-# in the ring, does not keep the file open.
+# EpollSet: the epoll set of the descriptors watched by add_reader and add_writer. The loop waits for the set as it waits for
+# a socket. One operation per turn reports all ready descriptors, however many are watched; the kernel reports them
+# level-triggered, like asyncio's selectors; and closing a descriptor ends its watch, because epoll, unlike a poll in the ring,
+# doesn't keep the file open.
 #
-# Owns the epoll descriptor, the table of what is watched, and the array that the kernel fills with events. Puts handles into
-# the loop's ready queue; never calls one.
+# Owns the epoll descriptor, the table of registrations, and the array that the kernel fills with events. Puts handles into
+# the loop's ready queue, and never calls one.
 import os
 
 from cpython.object cimport PyObject, traverseproc, visitproc
@@ -49,16 +49,16 @@ cdef class EpollSet(Op):
             count_made(COUNT_FD)
 
     def __dealloc__(self):
-        # The kernel's reference has gone: it has no operation on the set.
+        # The kernel's reference is gone, so no operation on the set is in the kernel.
         if self.fd >= 0:
             c_close(self.fd)
             if URINGLOOP_DEBUG:
                 count_freed(COUNT_FD)
 
-    # What is watched
+    # Registrations
 
     def add(self, int fd, bint write, Handle handle not None):
-        """Watch the descriptor from now on. The handle that was run for it before, or None; OSError as epoll_ctl says it."""
+        """Watch the descriptor. Return the handle that was registered for it before, or None. Raises epoll_ctl's OSError."""
         cdef Registration registration = self.registrations.get(fd)
         cdef uint32_t event = EPOLLOUT if write else EPOLLIN
         cdef int err
@@ -70,9 +70,8 @@ cdef class EpollSet(Op):
             registration.slot = <uint32_t> (self.free_slots.pop() if self.free_slots else len(self.slots))
             if registration.slot == <uint32_t> len(self.slots):
                 self.slots.append(None)
-        # epoll_ctl also where nothing seems to change: the program may have closed the descriptor and its number may be
-        # another file's, and the set watches files.
-        # The set may have got the number of a descriptor that the program has closed.
+        # Call epoll_ctl even if nothing seems to change: epoll watches files, and the number may belong to another file
+        # by now. It may even belong to the set itself, if the program closed the descriptor before the set was made.
         err = EBADF if fd == self.fd else self.enrol(registration, registration.events | event)
         if err:
             if not registration.events:
@@ -87,7 +86,7 @@ cdef class EpollSet(Op):
         return handle
 
     def remove(self, int fd, bint write):
-        """Watch no longer. The handle that was run for it, which the caller cancels, or None if there was none."""
+        """Stop watching. Return the handle, which the caller cancels, or None if there was none."""
         cdef Registration registration = self.registrations.get(fd)
         cdef object handle
         if registration is None:
@@ -103,7 +102,7 @@ cdef class EpollSet(Op):
         return handle
 
     cdef int enrol(self, Registration registration, uint32_t events) noexcept:
-        """Ask the kernel to watch the descriptor for all of `events`: 0, or the errno."""
+        """Make the kernel watch the descriptor for all of `events`; return 0, or the errno."""
         cdef epoll_event event
         cdef int err = ENOENT
         event.events = events
@@ -114,7 +113,7 @@ cdef class EpollSet(Op):
             self.serial += 1
             event.data.u64 = <uint64_t> self.serial << 32 | registration.slot
             err = 0 if epoll_ctl(self.fd, EPOLL_CTL_ADD, registration.fd, &event) == 0 else errno
-            if err == EEXIST:  # a registration that could not be deleted, because the number was closed at that moment
+            if err == EEXIST:  # an old registration could not be deleted, because the number was closed at that moment
                 err = 0 if epoll_ctl(self.fd, EPOLL_CTL_MOD, registration.fd, &event) == 0 else errno
             if not err:
                 registration.serial = self.serial
@@ -123,7 +122,8 @@ cdef class EpollSet(Op):
         return err
 
     cdef int drop(self, Registration registration, uint32_t events) except -1:
-        """Ask the kernel for these events no longer. It may have forgotten the descriptor, which the program has closed."""
+        """Stop watching for these events. Ignores errors: if the program has closed the descriptor, the kernel has already
+        dropped it."""
         cdef epoll_event event
         registration.events &= ~events
         if registration.events:
@@ -138,10 +138,11 @@ cdef class EpollSet(Op):
         return 0
 
     cdef int renew(self) except -1:
-        """Another epoll, with the files that are still watched.
+        """Replace the epoll set by a new one, with the files that are still watched.
 
-        A forked child shares its parent's set. And a file whose descriptor the program has closed while a duplicate is open
-        stays in a set: no number is left by which the kernel could be told to drop it, and it would end every wait."""
+        That is needed in a forked child, which shares its parent's set, and when a file stays in the set whose descriptor
+        was closed while a duplicate is open: without its number the kernel can't be told to drop it, and it would end every
+        wait."""
         cdef Registration registration
         cdef epoll_event event
         cdef bint inherited = self.forks != forks
@@ -149,15 +150,15 @@ cdef class EpollSet(Op):
         if fd < 0:
             if inherited:
                 raise OSError(errno, os.strerror(errno))
-            return 0  # no descriptor is left; the next such event tries again
+            return 0  # out of descriptors; the next such event tries again
         for registration in self.registrations.values():
             event.events = registration.events
             event.data.u64 = <uint64_t> registration.serial << 32 | registration.slot
-            # The number may be another file's: only what the old set knows by it is watched. The parent's set is left alone.
+            # The number may belong to another file: watch it only if the old set knows it. Never change the parent's set.
             if inherited or epoll_ctl(self.fd, EPOLL_CTL_MOD, registration.fd, &event) == 0:
                 epoll_ctl(fd, EPOLL_CTL_ADD, registration.fd, &event)
         if inherited:
-            # Under the number that the engine knows; it tells the kernel of all its numbers anew.
+            # Keep the number, which the engine knows and will submit again.
             try:
                 os.dup2(fd, self.fd, False)
             finally:
@@ -172,8 +173,8 @@ cdef class EpollSet(Op):
     # Waiting for the set
 
     cdef int submit_at_turn_end(self) except -1:
-        """Wait for the set from the end of this turn on. Not before: the kernel must not collect what is ready until this turn's
-        callbacks have read it."""
+        """Submit the wait for the set at the end of this turn. Not before: the kernel must not collect events for data that
+        this turn's callbacks are about to read."""
         if self.state == OP_IDLE and not self.queued:
             self.awaits_turn_end = True
             ready_push(self.loop.turn_end_queue, self)
@@ -185,7 +186,7 @@ cdef class EpollSet(Op):
         if not self.awaits_turn_end:
             return self.submit_at_turn_end()
         if self.loop._stopping and not self.loop.starting:
-            # The kernel would collect before what the program does between the two runs: the next run asks.
+            # Leave it to the next run: between the runs, the program may handle what the kernel would report.
             ready_push(self.loop.turn_end_queue, self)
             return 0
         self.awaits_turn_end = False
@@ -221,8 +222,8 @@ cdef class EpollSet(Op):
         if res <= 0:
             return
         if self.engine.collected_early:
-            # Callbacks of this turn, or the program between two runs, may have read what was there. What is ready then is
-            # collected anew.
+            # Callbacks of this turn, or the program between two runs, may have read the data. Drop these events, and collect
+            # again at the end of the turn.
             self.awaits_turn_end = True
             ready_push(self.loop.turn_end_queue, self)
             return
@@ -232,7 +233,7 @@ cdef class EpollSet(Op):
             self.dispatch_event(&self.found[i])
 
     cdef int dispatch_event(self, epoll_event *event) noexcept:
-        """Queue the handles of a descriptor that is ready. An error or a hang-up is both kinds', as in asyncio's selectors."""
+        """Queue the handles of a ready descriptor. An error or a hang-up wakes reader and writer, as in asyncio's selectors."""
         cdef uint32_t slot = <uint32_t> event.data.u64
         cdef Registration registration = None
         if slot < <uint32_t> len(self.slots):
@@ -256,7 +257,7 @@ cdef traverseproc _traverse_registration = ur_get_traverse(Registration)
 
 
 cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
-    # A handle is nothing the collector knows: its owner shows what it refers to.
+    # The collector doesn't know handles: their owner shows it what they refer to.
     cdef int result = ur_visit_owned(<PyObject *> (<Registration> self).reader, visit, arg)
     result = result or ur_visit_owned(<PyObject *> (<Registration> self).writer, visit, arg)
     return result or _traverse_registration(self, visit, arg)

@@ -6,22 +6,22 @@ from uringloop._core.engine.ready cimport Runnable
 
 cdef class Handle(Runnable):
     cdef object __weakref__
-    # The loop's thread, but for a handle still on its way through the inbox. The references are owned, and raw:
-    # NULL costs nothing to set and nothing to drop.
-    cdef PyObject *callback      # NULL once it was cancelled, or has run and was kept by somebody
-    cdef PyObject *room          # vectorcall's: a bound method puts its self here, in front of the arguments
-    cdef PyObject *args[2]       # most callbacks have no more; the tuple of all where there are MANY
-    cdef PyObject *cvars         # the contextvars.Context the callback runs in, or what it will be made of
-    cdef PyObject *debug_info    # (loop, where it was made, its repr when it was cancelled): debug mode and the like
+    # Only the loop's thread uses these, except while the handle is in the inbox. The references are owned, and raw, because
+    # NULL costs nothing to set and to drop.
+    cdef PyObject *callback      # NULL after a cancel, and after the run if other code has kept the handle
+    cdef PyObject *room          # for vectorcall: a bound method puts its self here, in front of the arguments
+    cdef PyObject *args[2]       # most callbacks have at most two arguments; if MANY, a tuple of all
+    cdef PyObject *cvars         # the contextvars.Context that the callback runs in, or the map to make it of
+    cdef PyObject *debug_info    # (loop, stack where it was made, its repr when it was cancelled), if needed; or NULL
     cdef uint8_t nargs           # 0..2, or MANY
-    cdef uint8_t cvars_kind      # whose `cvars` are (own_context.h)
-    cdef uint8_t when_is_int     # a timer whose time was given as an int, which its `when` tells
+    cdef uint8_t cvars_kind      # the kind of `cvars` (own_context.h)
+    cdef uint8_t when_is_int     # the timer's time was given as an int, and `when` returns an int
     cdef readonly bint _cancelled
-    cdef bint running            # what is being called must not be dropped: a cancel waits
-    cdef bint repeats            # runs any number of times, until it is cancelled (a reader, a signal)
-    cdef bint threadsafe         # made by call_soon_threadsafe: other threads' questions wait while it runs
-    cdef bint awaited            # ... and one does
-    cdef unsigned long runner    # the thread that runs it, where it is shared and running
+    cdef bint running            # the callback is being called, so a cancel must not drop it yet
+    cdef bint repeats            # it runs any number of times, until it is cancelled (a reader, a signal)
+    cdef bint threadsafe         # made by call_soon_threadsafe: cancel() in other threads waits while it runs
+    cdef bint awaited            # ... and a thread does wait
+    cdef unsigned long runner    # the thread that runs it, if it is threadsafe and running
 
     cdef int report(self, object loop) except -1
     cdef int tell_awaiting(self) except -1
@@ -35,14 +35,14 @@ cdef class Handle(Runnable):
 
 
 cdef class TimerKeeper:
-    # What a TimerHandle knows of the Timers it is in.
-    cdef object _gc              # makes it, and so Timers, a type the cyclic collector visits
+    # The base class of Timers, as far as a TimerHandle knows it.
+    cdef object _gc              # an object field makes Cython give it, and so Timers, garbage collection
     cdef void note_cancelled(self, TimerHandle handle) noexcept
 
 
 cdef class TimerHandle(Handle):
     cdef double when_seconds
-    cdef PyObject *keeper        # the TimerKeeper it is scheduled in, which holds it; else NULL
+    cdef PyObject *keeper        # the TimerKeeper that it is scheduled in, which holds it; or NULL
 
 
 cdef bint WAITS_FOR_SHARED

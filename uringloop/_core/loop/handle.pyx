@@ -1,12 +1,12 @@
-# Handle and TimerHandle: a callback that will be run once, in its contextvars.Context. Owns the callback
-# and its arguments until it is cancelled or dropped. Runs it, and reports what it raises to the loop's
-# exception handler. Knows nothing of queues; a cancelled TimerHandle tells its Timers.
+# Handle and TimerHandle: a scheduled callback with its arguments and its contextvars.Context. Owns the callback and the
+# arguments until it has run or is cancelled. Runs the callback, and reports its exception to the loop's exception
+# handler. Knows nothing of queues; a cancelled TimerHandle tells its Timers.
 #
-# Handles are made and dropped once a callback, so they are written as C would: raw references, a free list, and
-# no part in cyclic garbage collection (tracking a hundred thousand ready handles, to find each time that all of
-# them are alive, costs more than running them). In its place, whoever owns handles shows the collector what they
-# refer to (ur_visit_owned in guard.h), and a handle lets go of its callback once it has run or was cancelled, so
-# that one kept by somebody is never part of a cycle.
+# A handle is made and dropped for each callback, so handles are written as in C: raw references, a free list, and no
+# cyclic garbage collection (if the collector tracked a hundred thousand ready handles, finding each time that all of
+# them are alive would cost more than running them). Instead, the owner of handles shows the collector what they refer
+# to (ur_visit_owned in guard.h), and a handle drops its callback once it has run or was cancelled, so that a handle
+# that a program has kept is never part of a cycle.
 cimport cython
 from cpython.object cimport Py_EQ, Py_GT, Py_LE, Py_LT, Py_NE, PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT, Py_XDECREF, Py_XINCREF
@@ -56,36 +56,36 @@ cdef extern from *:
 
 cdef enum:
     MANY = 3
-    FREE_MOST = 131072  # after a burst; trim_free_handles gives back what the next ones do not need
+    FREE_MOST = 131072  # after a burst; trim_free_handles frees those that later bursts don't need
     FREE_KEPT = 1024
 
-# asyncio's classes, for isinstance. Since Python 3.14 a handle of call_soon_threadsafe is one of a class of its own,
-# whose cancel() and cancelled() do not return to another thread while the callback runs.
+# asyncio's classes, for isinstance. Since Python 3.14, call_soon_threadsafe returns a handle of a separate class, whose
+# cancel() and cancelled() do not return in another thread while the callback runs.
 cdef object _asyncio_handle = events.Handle
 cdef object _asyncio_timer_handle = events.TimerHandle
 cdef object _asyncio_shared_handle = getattr(events, "_ThreadSafeHandle", None)
 cdef bint WAITS_FOR_SHARED = _asyncio_shared_handle is not None
 cdef object _one_ended = threading.Condition()
-# Since Python 3.13 arguments are shown in debug mode only.
+# Since Python 3.13, asyncio shows the arguments in debug mode only.
 cdef bint DESCRIBES_IN_DEBUG = "debug" in inspect.signature(format_helpers._format_callback_source).parameters
 
-# Free handles, linked through `next`. Only where UR_FREE_LISTS says so, and under the GIL.
+# Free handles, linked through `next`. Used only if UR_FREE_LISTS is set, under the GIL.
 cdef PyObject *_free = NULL
 cdef PyObject *_free_timers = NULL
 cdef Py_ssize_t _free_count = 0, _free_most = 0  # the most: 0 or FREE_MOST
 cdef Py_ssize_t _free_timer_count = 0
-# The fewest there were since a loop last slept: so many nobody needed.
+# The lowest counts since a loop last slept: so many free handles were not needed.
 cdef Py_ssize_t _free_unused = 0
 cdef Py_ssize_t _free_timers_unused = 0
 
 
 cdef class Handle(Runnable):
-    """What call_soon returns; asyncio.Handle's interface."""
+    """A scheduled callback, returned by call_soon; has asyncio.Handle's interface."""
 
     cdef int run(self, object loop) except -1:
         cdef PyObject *result
-        cdef bint nested = self.running  # its own callback runs it: what the outer call calls stays
-        cdef bint dead  # or it has run, and was let go of
+        cdef bint nested = self.running  # its own callback runs it again: the outer call still needs the callback
+        cdef bint dead  # it was cancelled, or has run and dropped its callback
         if UR_FREE_THREADED:
             with cython.critical_section(self):
                 dead = self._cancelled or self.callback is NULL
@@ -126,7 +126,7 @@ cdef class Handle(Runnable):
         return 0
 
     cdef int await_end(self) except -1:
-        """Another thread's question, while the callback runs: not answered before it has ended."""
+        """Called by another thread while the callback runs: wait until it has ended."""
         if not self.threadsafe or not self.running or self.runner == PyThread_get_thread_ident():
             return 0
         with _one_ended:
@@ -140,25 +140,25 @@ cdef class Handle(Runnable):
         return self
 
     cdef void dropped(self) noexcept:
-        # Somebody may have kept it, and what it refers to may refer to that: a coroutine to its timer.
+        # The program may have kept the handle, and the callback may refer to it, as a coroutine to its timer: a cycle.
         self.drop_callback()
 
     cdef void drop_callback(self) noexcept:
-        """Refer to what is to be called no more."""
+        """Drop the references to the callback and its arguments."""
         _drop(<PyObject *> self)
         if self.debug_info is not NULL:
             self.forget_loop()
 
     cdef void leave(self) noexcept:
-        """It was cancelled: tell what it is scheduled in."""
+        """It was cancelled: tell the Timers that it is scheduled in."""
 
     cdef void forget_loop(self) noexcept:
-        # A report of what the handle raised has the handle, and the loop's exception handler may have kept the report.
+        # The report of an exception refers to the handle, and the loop's exception handler may have kept the report.
         _, traceback, shown = <tuple> self.debug_info
         self.set_debug_info(None, traceback, shown)
 
     cdef int report(self, object loop) except -1:
-        """The callback raised. SystemExit and KeyboardInterrupt leave the loop; all else goes to its handler."""
+        """The callback raised. SystemExit and KeyboardInterrupt leave the loop; others go to its exception handler."""
         try:
             already_raised()
         except (SystemExit, KeyboardInterrupt):
@@ -189,7 +189,7 @@ cdef class Handle(Runnable):
         return 0
 
     cdef int set_debug_info(self, object loop, object traceback, object shown) except -1:
-        """Remember more than running takes."""
+        """Store information that running the callback doesn't need."""
         cdef PyObject *old = self.debug_info
         notes = (loop, traceback, shown)
         Py_INCREF(notes)
@@ -198,7 +198,7 @@ cdef class Handle(Runnable):
         return 0
 
     def cancel(self):
-        """Not run, if it has not been yet; the callback and its arguments are dropped at once."""
+        """Keep the callback from running, if it has not run yet, and drop it and its arguments at once."""
         self.await_end()
         if self.debug_info is not NULL and not self._cancelled:
             _keep_shown(self)
@@ -207,7 +207,7 @@ cdef class Handle(Runnable):
                 self._cancelled = True
                 self.leave()
                 if not self.running:
-                    self.drop_callback()  # last: what dies with the callback may come back here, or end the loop
+                    self.drop_callback()  # last: destructors may call this method again, or end the loop
 
     def cancelled(self):
         self.await_end()
@@ -217,7 +217,7 @@ cdef class Handle(Runnable):
         return self._context
 
     def _run(self):
-        # The loop that has it in a queue calls it all the same, as asyncio's does: nothing is let go of here.
+        # Doesn't drop the callback: as in asyncio, a loop that has the handle in its queue still runs it.
         cdef bint nested = self.running
         with cython.critical_section(self):
             self.running = True
@@ -233,7 +233,7 @@ cdef class Handle(Runnable):
 
     @property
     def __class__(self):
-        """For isinstance: programs ask for asyncio's classes, whose layout is not ours to have."""
+        """For isinstance: programs test for asyncio's classes, which this class can't inherit, as its layout differs."""
         return _asyncio_shared_handle if self.threadsafe else _asyncio_handle
 
     @property
@@ -290,11 +290,11 @@ cdef object _describe(Handle handle, object loop):
 
 cdef class TimerKeeper:
     cdef void note_cancelled(self, TimerHandle handle) noexcept:
-        """The handle, scheduled here, was cancelled."""
+        """A handle that is scheduled here was cancelled."""
 
 
 cdef class TimerHandle(Handle):
-    """What call_later and call_at return; asyncio.TimerHandle's interface."""
+    """A scheduled timer, returned by call_later and call_at; has asyncio.TimerHandle's interface."""
 
     cdef void leave(self) noexcept:
         if self.keeper is not NULL:
@@ -305,7 +305,7 @@ cdef class TimerHandle(Handle):
         return _asyncio_timer_handle
 
     def when(self):
-        """The time, by the loop's clock, before which it does not run."""
+        """The time of the loop's clock from which on it runs, never before."""
         return int(self.when_seconds) if self.when_is_int else self.when_seconds
 
     @property
@@ -321,7 +321,7 @@ cdef class TimerHandle(Handle):
         info.insert(2 if self._cancelled else 1, f"when={self.when()}")
         return info
 
-    # Ordered and compared like asyncio's, which programs keep in heaps and sets of their own.
+    # Ordered and compared like asyncio's timer handles, which programs keep in heaps and sets.
     def __hash__(self):
         return hash(self.when())
 
@@ -338,7 +338,7 @@ cdef class TimerHandle(Handle):
 
 
 cdef int _set(PyObject *handle, PyObject *callback, PyObject **args, Py_ssize_t nargs) except -1:
-    """Give a new handle what it calls."""
+    """Store the callback and its arguments in a new handle."""
     cdef Py_ssize_t i
     cdef PyObject *items
     (<Handle> handle).callback = callback
@@ -376,8 +376,8 @@ cdef inline PyObject *_owned(Handle handle) noexcept:
 
 
 cdef PyObject *new_handle(PyObject *callback, PyObject **args, Py_ssize_t nargs, PyObject *cvars) except NULL:
-    """A handle for `callback(*args)` in `cvars`, or in a copy of the current context where that is NULL or None:
-    a new reference. The four references passed in are borrowed."""
+    """Make a handle for `callback(*args)` in `cvars`, or in a copy of the current context if that is NULL or None.
+    Return a new reference. The references passed in are borrowed."""
     global _free, _free_count, _free_unused
     cdef PyObject *handle = _free
     if handle is not NULL:
@@ -417,14 +417,14 @@ cdef PyObject *new_timer_handle(double when, PyObject *callback, PyObject **args
 
 
 cdef Handle make_handle(object callback, tuple args, object cvars):
-    """The same from Python's values."""
+    """The same from Python objects."""
     cdef Handle handle = <Handle> steal(new_handle(<PyObject *> callback, NULL, 0, <PyObject *> cvars))
     handle.set_arguments(args)
     return handle
 
 
 cdef void _empty(PyObject *handle) noexcept:
-    """Drop all references of a handle nobody refers to any more, and leave it as new."""
+    """Drop all references of a handle that has no references left itself, and reset it."""
     cdef PyObject *cvars = (<Handle> handle).cvars
     cdef PyObject *notes = (<Handle> handle).debug_info
     ur_clear_weakrefs(handle)
@@ -476,14 +476,14 @@ cdef void _dealloc_timer(PyObject *handle) noexcept:
 
 
 cdef int _traverse(PyObject *handle, visitproc visit, void *arg) noexcept:
-    """Called by owners only: see the head of this file."""
+    """Only the owners of handles call this: see the head of this file."""
     return (ur_visit((<Handle> handle).callback, visit, arg) or ur_visit((<Handle> handle).args[0], visit, arg)
             or ur_visit((<Handle> handle).args[1], visit, arg)
             or ur_visit((<Handle> handle).cvars, visit, arg) or ur_visit((<Handle> handle).debug_info, visit, arg))
 
 
 cdef PyObject *_freed(PyObject *first, Py_ssize_t count) noexcept:
-    """Give back the first `count` of a list of free handles; what is left of it."""
+    """Free the first `count` handles of a free list; return the rest of the list."""
     cdef PyObject *handle
     while count > 0:
         handle, count = first, count - 1
@@ -493,11 +493,11 @@ cdef PyObject *_freed(PyObject *first, Py_ssize_t count) noexcept:
 
 
 cdef void trim_free_handles() noexcept:
-    """The loop is going to sleep: give back half of what a burst left behind and nobody has needed since the last sleep.
-    What comes in bursts, with a sleep after each, finds its handles again."""
+    """The loop is about to sleep: free half of the free handles that were not needed since the last sleep. Only half, so
+    that a program with regular bursts finds free handles again after each sleep."""
     global _free, _free_count, _free_unused, _free_timers, _free_timer_count, _free_timers_unused
     if UR_FREE_THREADED:
-        return  # there are none, and other threads would look at the counts too
+        return  # there are no free lists, and other threads would read the counts, too
     cdef Py_ssize_t excess = max(_free_unused - FREE_KEPT, 0) // 2
     cdef Py_ssize_t timers = max(_free_timers_unused - FREE_KEPT, 0) // 2
     _free, _free_count = _freed(_free, excess), _free_count - excess

@@ -6,11 +6,11 @@ from uringloop._core.objects.guard cimport ur_guard
 cdef class Inbox:
     cdef ur_guard guard
     # Under the guard:
-    cdef ReadyQueue waiting      # what other threads handed in
-    cdef int filled              # there is something; read by the loop's thread without the guard
+    cdef ReadyQueue waiting      # the work that other threads have submitted
+    cdef int filled              # `waiting` is not empty; the loop's thread reads it without the guard
     cdef bint closed
-    cdef int asleep              # the loop is in, or about to enter, the kernel to wait; a hint without the guard
-    cdef bint wake_pending       # one wake was written since it fell asleep: no second is needed
+    cdef int asleep              # the loop waits in the kernel, or is about to; without the guard only a hint
+    cdef bint wake_pending       # a thread has woken the loop since it fell asleep: no second wake is needed
     cdef Engine engine
 
     cdef int push(self, Runnable node) except -1

@@ -1,6 +1,6 @@
-# Inbox: where other threads hand work to a loop. Owns what was handed in until the loop takes it. Wakes the
-# loop at most once a sleep, and only when it sleeps. A push that did not raise will run: the loop says that
-# it falls asleep under the same guard under which pushes look, and looks at the inbox once more.
+# Inbox: the queue through which other threads submit work to a loop. Owns the work until the loop takes it. Wakes the
+# loop only when it sleeps, and at most once per sleep. Work whose push did not raise will run: before the loop falls
+# asleep, it sets `asleep` under the guard that pushes take, and checks the inbox once more.
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_push
 from uringloop._core.objects.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_store_flag
@@ -16,13 +16,13 @@ cdef class Inbox:
         return self.waiting.count
 
     cdef int push(self, Runnable node) except -1:
-        """From any thread. Raises RuntimeError once closed; otherwise `node` will run."""
+        """Submit `node`, which will run; called from any thread. Raises RuntimeError once closed."""
         if not self.try_push(node):
             raise RuntimeError("Event loop is closed")
         return 0
 
     cdef bint try_push(self, Runnable node) noexcept:
-        """From any thread. False: closed, and `node` will not run; otherwise it will."""
+        """Submit `node`, which will run; called from any thread. Return False, and do nothing, once closed."""
         ur_guard_lock(&self.guard)
         if self.closed:
             ur_guard_unlock(&self.guard)
@@ -34,7 +34,7 @@ cdef class Inbox:
         return True
 
     cdef bint try_push_all(self, ReadyQueue nodes) noexcept:
-        """The same for many, with one wake at most; `nodes` is left empty. False: they are as they were."""
+        """The same for many nodes, with at most one wake; leaves `nodes` empty. Return False, and do nothing, once closed."""
         ur_guard_lock(&self.guard)
         if self.closed:
             ur_guard_unlock(&self.guard)
@@ -46,20 +46,20 @@ cdef class Inbox:
         return True
 
     cdef void wake(self) noexcept:
-        # Under the guard: once it is let go, the loop may close and its eventfd's number be another file's.
+        # Under the guard: once it is released, the loop may close, and another file may get its eventfd's number.
         if self.asleep and not self.wake_pending:
             self.wake_pending = True
             self.engine.wake()
 
     cdef void take(self, ReadyQueue ready) noexcept:
-        """The loop's thread: move all that was handed in behind what is ready."""
+        """Append all submitted work to the ready queue; called by the loop's thread."""
         ur_guard_lock(&self.guard)
         ready.append(self.waiting)
         ur_store_flag(&self.filled, False)
         ur_guard_unlock(&self.guard)
 
     cdef bint fall_asleep(self) noexcept:
-        """The loop's thread, before it waits. False: something was handed in, do not wait."""
+        """The loop's thread calls this before it waits. Return False if work was submitted, and the loop must not wait."""
         cdef bint empty
         ur_guard_lock(&self.guard)
         empty = self.waiting.count == 0
@@ -74,7 +74,7 @@ cdef class Inbox:
         ur_guard_unlock(&self.guard)
 
     cdef void close(self) noexcept:
-        """From now on every push raises. What was handed in before stays until the loop takes it."""
+        """Refuse all further work. Work submitted before stays until the loop takes it."""
         ur_guard_lock(&self.guard)
         self.closed = True
         ur_guard_unlock(&self.guard)

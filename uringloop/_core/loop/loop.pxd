@@ -15,36 +15,36 @@ cdef class Idler(Runnable):
 
 
 cdef class Loop:
-    # The loop's thread only, unless said otherwise.
+    # Only the loop's thread uses these fields, unless said otherwise.
     cdef readonly Engine engine
     cdef ReadyQueue ready
-    cdef ReadyQueue turn_end_queue        # what runs when this turn ends, once
+    cdef ReadyQueue turn_end_queue        # what runs, once, at the end of this turn
     cdef Timers timers
     cdef Inbox inbox
     cdef Spinner spinner
-    cdef Idler idler                      # asked before every sleep; None: nobody. Set before it runs
-    cdef unsigned long runner             # the identifier of the thread that runs it, 0 while none does; read by any
-    cdef unsigned long holder             # the thread that is about to run it, runs it or closes it, else 0; of any thread
+    cdef Idler idler                      # called before every sleep, or None; set before the loop runs
+    cdef unsigned long runner             # the ID of the thread that runs it, or 0; read by any thread
+    cdef unsigned long holder             # the ID of the thread that is about to run it, runs it or closes it, or 0; set by any thread
     cdef public bint _stopping
-    cdef bint starting                    # the run has begun, and its first turn has not
+    cdef bint starting                    # the run has begun, but not its first turn
     cdef int closed                       # read by any thread
-    cdef readonly bint _kept_alive         # by itself: closed, and not drained yet
+    cdef readonly bint _kept_alive         # closed, but not drained yet: the loop holds a reference to itself
     cdef public bint _debug
     cdef public object _task_factory
     cdef readonly TransportTable _transports
-    cdef dict future_arguments            # {"loop": self}: the keywords of every future, made once; None: closed
+    cdef dict future_arguments            # {"loop": self}: the keyword arguments of all futures; None: closed
     cdef public double slow_callback_duration
-    cdef readonly LoopMonitor monitor     # None until somebody first looks; then never another
-    cdef int monitor_flags                # what it is to be told, 0: nothing; written by any thread
+    cdef readonly LoopMonitor monitor     # None until the first observer; then it stays the same
+    cdef int monitor_flags                # what the loop reports to it, 0: nothing; written by any thread
     cdef readonly long turns
     cdef long last_poll_turn              # the last turn that entered the kernel
-    cdef long last_write_turn             # the last turn in which something was written
-    cdef int64_t first_write_ns           # ... and when it was first, by the kernel's coarse clock, or LONG_TURN
-    cdef readonly long callbacks          # runnables run
-    cdef long calls_turn                  # the turn that `calls_left` is of
-    cdef long calls_left                  # how often all connections may still offer a small buffer in it
-    cdef long file_turn                   # the turn that `file_share` is of
-    cdef int file_share                   # what files may still do in it without letting others run
+    cdef long last_write_turn             # the last turn in which a transport wrote
+    cdef int64_t first_write_ns           # the time of its first write, by the kernel's coarse clock, or LONG_TURN
+    cdef readonly long callbacks          # the number of runnables run
+    cdef long calls_turn                  # the turn that `calls_left` belongs to
+    cdef long calls_left                  # how many small buffers all connections may still fill in that turn
+    cdef long file_turn                   # the turn that `file_share` belongs to
+    cdef int file_share                   # how much work files may still do in that turn without letting others run
     cdef dict held_locks                  # by claims: the locks that tasks acquired and that close() hands on. Any thread,
                                           # by the dict's atomic operations (sync/claims.pyx)
 
@@ -72,12 +72,13 @@ cdef extern from "Python.h":
 
 cdef enum:
     LONG_NS = 20_000_000
-    LONG_TURN = 0                         # in place of the time: more than LONG_NS have passed
+    LONG_TURN = 0                         # instead of the time: more than LONG_NS have passed
 
 
 cdef inline bint sends_at_once(Loop loop, bint more) noexcept:
-    """Does no turn end soon that would carry what is written now? No thread runs the loop, or this turn has taken long since
-    its first write. The clock is read for the first write of a turn, and for one that finds `more` queued before it."""
+    """Whether data written now must be sent at once, because no turn will end soon and send it: no thread runs the loop, or
+    this turn has already taken long since its first write. The clock is read for the first write of a turn, and for a write
+    with `more` data queued before it."""
     if ur_load_ulong(&loop.runner) == 0:
         return True
     if loop.last_write_turn != loop.turns:
@@ -91,12 +92,13 @@ cdef inline bint sends_at_once(Loop loop, bint more) noexcept:
 
 
 cdef enum:
-    CALLS_OF_ONE = 64                     # small buffers of one BufferedProtocol that are filled in one turn
-    CALLS_A_TURN = 1024                   # ... and of all
+    CALLS_OF_ONE = 64                     # the most small buffers of one BufferedProtocol that are filled in one turn
+    CALLS_A_TURN = 1024                   # ... and of all together
 
 
 cdef inline bint may_fill(Loop loop, long *turn, long *called) noexcept:
-    """Has this turn room for one more buffer? For one of each connection always: `called` counts its own, in `turn`."""
+    """Whether this turn may fill one more buffer. Each connection may always fill one; `called` counts its buffers in `turn`.
+    """
     if loop.calls_turn != loop.turns:
         loop.calls_turn, loop.calls_left = loop.turns, CALLS_A_TURN
     if turn[0] != loop.turns:
@@ -109,5 +111,5 @@ cdef inline bint may_fill(Loop loop, long *turn, long *called) noexcept:
 
 
 cdef inline bint runs_here(Loop loop) noexcept:
-    """Is this the thread that runs the loop? From any thread."""
+    """Whether the calling thread runs the loop; called from any thread."""
     return ur_load_ulong(&loop.runner) == PyThread_get_thread_ident()

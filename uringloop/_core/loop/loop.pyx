@@ -1,11 +1,11 @@
-# Loop: the turn. Owns the ready queue, the timers, the inbox and the engine of one loop, and decides when to
-# enter the kernel, when to sleep, and what runs next. What programs schedule comes by calls.pyx and tasks.pyx, and the
-# asyncio interface around it all is uringloop/loop.py.
+# Loop: the core of an event loop, and its turn. Owns the ready queue, the timers, the inbox and the engine of one loop. It
+# decides when to enter the kernel, when to sleep, and what runs next. Programs schedule through calls.pyx and tasks.pyx;
+# uringloop/loop.py is the asyncio interface.
 #
-# A turn: learn what completed (sleeping first if nothing is ready), take what other threads handed in, take
-# the timers that are due, then run exactly what is ready by now. What those callbacks make ready is the
-# next turn's, so that no chain of callbacks keeps I/O, timers or other threads from their turn. What gathers over a
-# turn (TLS encrypts what was written in it as one) asks for its end, which comes before the loop stops or sleeps.
+# A turn collects completions (it sleeps first if nothing is ready), takes work from other threads, takes the timers that
+# are due, then runs exactly what is ready by now. What those callbacks make ready runs in the next turn, so that no chain
+# of callbacks keeps I/O, timers or other threads waiting. Code that gathers work over a turn (TLS encrypts all writes of a
+# turn at once) queues itself for the end of the turn, which comes before the loop stops or sleeps.
 import sys
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -34,8 +34,8 @@ from uringloop._core.objects.guard cimport (
 
 cdef extern from *:
     """
-    /* The Loop that this thread runs. It owns a reference: a greenlet that ends its run after another one's would otherwise
-     * restore a loop that is gone. */
+    /* The Loop that this thread runs. An owned reference: a greenlet that ends its run after that of another greenlet could
+     * otherwise restore a loop that is gone. */
     static __thread PyObject *ur_thread_loop;
 
     static PyObject *ur_swap_thread_loop(PyObject *loop) {
@@ -49,7 +49,7 @@ cdef extern from *:
 
 
 cdef enum:
-    TURN_END_ROUNDS = 8  # TLS over TLS needs one for each of them
+    TURN_END_ROUNDS = 8  # TLS over TLS needs one round for each layer
 
 
 cdef Loop running_loop():
@@ -59,7 +59,7 @@ cdef Loop running_loop():
 
 
 cdef PyObject *enter_run(Loop loop) noexcept:
-    """What this returns is for `leave_run`."""
+    """Make this the thread's Loop; return the argument for `leave_run`."""
     Py_INCREF(loop)
     return ur_swap_thread_loop(<PyObject *> loop)
 
@@ -80,8 +80,8 @@ cdef class Idler(Runnable):
 
 cdef class Loop:
     def __cinit__(self):
-        # All parts are there from the start, for a subclass may forget __init__. Until `_set_up` the loop is closed, as is
-        # its engine, which is of no kind and refuses everything.
+        # Make all parts here, because a subclass may forget __init__. Until `_set_up`, the loop is closed, and so is its
+        # engine, which is of the base class and refuses everything.
         self.closed = True
         self.ready = ReadyQueue()
         self.turn_end_queue = ReadyQueue()
@@ -95,7 +95,7 @@ cdef class Loop:
         self.held_locks = {}
 
     def _set_up(self, engine_class, dict options, double busy_poll):
-        """Get an engine. Not __init__: that is BaseEventLoop's, which sets attributes only."""
+        """Make the engine. Not in __init__, because BaseEventLoop's __init__ takes that place."""
         if type(self.engine) is not Engine:
             raise RuntimeError(f"{type(self).__name__}.__init__() was called already")
         self.future_arguments = {"loop": self}
@@ -108,8 +108,8 @@ cdef class Loop:
         self.spinner = Spinner(busy_poll)
 
     def _alone(self, str refusal, function, *args):
-        """What runs or closes the loop: of several threads that do so at once one goes on, and the others get a
-        RuntimeError and have touched nothing. Compiled, so that no signal can come between taking the loop and `try`."""
+        """Call a function that runs or closes the loop. If several threads do so at once, one goes on, and the others get a
+        RuntimeError before they touch anything. Compiled, so that no signal can arrive between taking the loop and `try`."""
         cdef unsigned long this_thread = PyThread_get_thread_ident()
         if not ur_take_ulong(&self.holder, this_thread):
             if ur_load_ulong(&self.holder) == this_thread:
@@ -121,7 +121,7 @@ cdef class Loop:
             ur_store_ulong(&self.holder, 0)
 
     def _run_until_stopped(self):
-        """Turn until stop() was called; then the turn it was called in is finished."""
+        """Run turns until stop() is called, and finish the turn in which it was called."""
         cdef bint taken = self.engine.acquire_lock()  # another thread may be closing a socket of the stopped loop
         cdef PyObject *before
         ur_store_ulong(&self.runner, PyThread_get_thread_ident())
@@ -133,7 +133,7 @@ cdef class Loop:
             try:
                 self.starting = True
                 if self.turn_end_queue.head is not NULL:
-                    self.run_turn_end()  # what the run before left for this one enters the kernel with its first turn
+                    self.run_turn_end()  # what the last run has left enters the kernel with the first turn of this one
                 self.starting = False
                 while True:
                     self.turn()
@@ -144,19 +144,19 @@ cdef class Loop:
         finally:
             leave_run(before)
             self.engine.leave()
-            ur_store_ulong(&self.runner, 0)  # not before: another thread may run it from here on
+            ur_store_ulong(&self.runner, 0)  # last: from here on, another thread may run the loop
 
     cdef int end_run(self) except -1:
-        """What was submitted last (a cancelled poll, say, which keeps its file open; what a callback wrote that raised
-        SystemExit) takes effect now, not when the loop next runs."""
+        """Submit now what was queued last, not when the loop next runs: for example a cancelled poll, which keeps its file
+        open, or data written by a callback that raised SystemExit."""
         cdef int rounds = 0
         cdef PyObject *node
-        self._stopping = True  # also where an exception ends the run
+        self._stopping = True  # also if an exception ends the run
         while self.turn_end_queue.head is not NULL and rounds < TURN_END_ROUNDS:
             rounds += 1
             self.run_turn_end()
         if not self.engine.forked and self.engine.has_work():
-            self.engine.collected_early = True  # the program may read what is there before the next run
+            self.engine.collected_early = True  # before the next run, the program itself may read from the descriptors
             self.engine.poll()
             self.engine.reap()
             node = self.ready.head
@@ -185,7 +185,7 @@ cdef class Loop:
         elif self.engine.has_work() and not self.defers_poll():
             self.poll_engine()
         elif self.turns & 63 == 0:
-            PyErr_CheckSignals()  # a chain of compiled callbacks gives the interpreter no other occasion
+            PyErr_CheckSignals()  # while compiled callbacks keep the loop busy, the interpreter can't check for signals
         if ur_load_flag(&self.inbox.filled):
             self.inbox.take(self.ready)
         if self.timers.count:
@@ -196,17 +196,18 @@ cdef class Loop:
         return 0
 
     cdef bint defers_poll(self) noexcept:
-        """Not in two turns running for arrivals alone: what this turn's callbacks send enters with them in the next."""
+        """Don't enter the kernel in two consecutive turns just to collect arrivals: in the next turn, what this turn's
+        callbacks send can enter with the same system call."""
         return self.last_poll_turn == self.turns - 1 and not self._stopping and self.engine.only_completions()
 
     cdef int poll_engine(self) except -1:
-        """Enter the kernel without waiting: submit, and learn what completed."""
+        """Enter the kernel without waiting: submit operations and collect completions."""
         self.last_poll_turn = self.turns
         self.engine.poll()
         return self.engine.reap()
 
     cdef int park(self, int64_t deadline) except -1:
-        """Nothing is ready: wait, in the one place where the thread sleeps, until there is something."""
+        """Nothing is ready: wait until something is. This is the only place where the thread sleeps."""
         cdef int64_t since
         if self.spinner.window_ns():
             if self.engine.has_work():
@@ -251,7 +252,8 @@ cdef class Loop:
         return 0
 
     cdef int run_turn_end(self) except -1:
-        """What these ask for in their turn is the next turn's, which does not sleep before."""
+        """Run what is queued for the end of the turn. What that queues runs at the end of the next turn, which doesn't sleep.
+        """
         cdef Py_ssize_t left = self.turn_end_queue.count
         cdef PyObject *node
         while left > 0 and self.turn_end_queue.head is not NULL:
@@ -264,7 +266,7 @@ cdef class Loop:
         return 0
 
     cdef int run_batch_watched(self) except -1:
-        """The same in debug mode, and while somebody looks."""
+        """The same as `run_batch`, in debug mode and with an observer."""
         cdef ReadyQueue ready = self.ready
         cdef LoopMonitor watch = self.monitor if ur_load_int(&self.monitor_flags) else None
         cdef Py_ssize_t ran = 0, left = ready.count
@@ -293,7 +295,7 @@ cdef class Loop:
         return 0
 
     cdef int run_debugged(self, Runnable node) except -1:
-        """Debug mode: name the callback that holds the loop up."""
+        """In debug mode: log callbacks that take long."""
         cdef int64_t start = ur_now_ns()
         cdef double took
         cdef object culprit = node.culprit()
@@ -304,7 +306,7 @@ cdef class Loop:
             self._current_handle = None
         took = (ur_now_ns() - start) / 1e9
         if took >= self.slow_callback_duration and culprit is not None:
-            # a transport calls its protocol without a handle between them
+            # a transport calls its protocol without a handle, so the culprit may not be one
             what = base_events._format_handle(culprit) if isinstance(culprit, Handle) else repr(culprit)
             base_events.logger.warning("Executing %s took %.3f seconds", what, took)
         if isinstance(culprit, Handle) and not (<Handle> culprit).repeats:
@@ -319,8 +321,8 @@ cdef class Loop:
         return 0
 
     def _close_core(self):
-        """Close what `_set_up` made: refuse hand-ins, drop what was to run, end what is in the kernel. Where a signal
-        interrupts that, the next call ends it."""
+        """Close what `_set_up` made: refuse work from other threads, drop what is queued, and end the operations in the
+        kernel. If a signal interrupts that, the next call finishes it."""
         cdef bint taken = self.engine.acquire_lock()
         try:
             self.close_parts()
@@ -336,7 +338,7 @@ cdef class Loop:
         self.ready.clear()
         self.turn_end_queue.clear()
         self.timers.clear()
-        self.future_arguments = self.idler = None  # they hold the loop, which is to be free as soon as nobody else does
+        self.future_arguments = self.idler = None  # they refer to the loop, and would keep it alive
         self.hand_locks_on()
         self.drain()
         self.engine.close()
@@ -346,7 +348,7 @@ cdef class Loop:
         return 0
 
     cdef int hand_locks_on(self) except -1:
-        """The tasks that hold these locks will never run again, and may live on for as long as the program."""
+        """Release the locks that tasks of this loop hold: the tasks will never run again, but may never be freed either."""
         while self.held_locks:
             claims, lock = self.held_locks.popitem()
             try:
@@ -357,11 +359,11 @@ cdef class Loop:
         return 0
 
     cdef int drain(self) except -1:
-        """Take back what is in the kernel, and wait until it says that it has let go of each."""
+        """Cancel all operations in the kernel, and wait for the last completion of each."""
         cdef Op op
         if self.engine.forked:
             for op in list(self.engine.ops):
-                self.engine.ops.completed(op, -1, 0, self.ready)  # the kernel's half is the parent's
+                self.engine.ops.completed(op, -1, 0, self.ready)  # in the kernel, they belong to the parent
         else:
             self.engine.attach_to_drain()
         while self.engine.ops.count:
@@ -374,8 +376,8 @@ cdef class Loop:
         return 0
 
     cdef void keep_alive(self, bint kept) noexcept:
-        """A loop that is closed, but not drained, has no finaliser any more: it holds itself, and all that the kernel may
-        still write to."""
+        """A closed loop has no finaliser any more. Until it is drained it holds a reference to itself, which keeps the memory
+        alive that the kernel may still write to."""
         if kept and not self._kept_alive:
             Py_INCREF(self)
         elif self._kept_alive and not kept:
@@ -383,7 +385,7 @@ cdef class Loop:
         self._kept_alive = kept
 
     def stop(self):
-        """End run_forever once the callbacks of this turn have run."""
+        """Make run_forever return after the callbacks of this turn."""
         self._stopping = True
 
     def is_running(self):
@@ -396,7 +398,7 @@ cdef class Loop:
         return self._debug
 
     def time(self):
-        """Seconds by the clock itself (CLOCK_MONOTONIC), read at each call."""
+        """Return the loop's time in seconds: CLOCK_MONOTONIC, read at each call."""
         return <double> ur_now_ns() / 1e9
 
     def _check_closed(self):
@@ -420,7 +422,7 @@ cdef class Loop:
     def _closed(self, value):
         if not value and self.engine.closed:
             if type(self.engine) is Engine:
-                return  # BaseEventLoop.__init__ says so before there is an engine
+                return  # BaseEventLoop.__init__ sets False before there is an engine
             raise RuntimeError("a closed event loop stays closed")
         ur_store_flag(&self.closed, bool(value))
         self.keep_alive(bool(value) and not self.engine.closed)
@@ -434,22 +436,22 @@ cdef class Loop:
         ur_store_ulong(&self.runner, value or 0)
 
     def _make_handle(self, callback, tuple args):
-        """A handle nobody queued yet, to be run any number of times."""
+        """Make a handle that can run any number of times, without queuing it."""
         cdef Handle handle = make_handle(callback, args, None)
         handle.repeats = True
         handle.set_debug_info(self, format_helpers.extract_stack(sys._getframe(0)) if self._debug else None, None)
         return handle
 
     def _ready_handle(self, Handle handle):
-        """Queue it: for the loop's thread only. False where it is queued already."""
+        """Queue the handle; only in the loop's thread. Return False if it is queued already."""
         if handle.queued:
             return False
         ready_push(self.ready, handle)
         return True
 
     def _set_monitor_flags(self, int flags):
-        """Somebody looks, or (0) nobody any more: what `monitor` is told from the next turn on. From any thread, one at
-        a time (inspect/observers.py)."""
+        """Set what the loop reports to `monitor` from the next turn on; 0 after the last observer has ended. Any thread may
+        call it, one at a time (inspect/observers.py)."""
         if self.monitor is None:
             self.monitor = LoopMonitor()
         if flags:
@@ -461,11 +463,11 @@ cdef class Loop:
             if not UR_FREE_THREADED:
                 self.monitor.monitor_ops(self.engine.ops)  # at once: the loop may be stuck
             ur_guard_lock(&self.inbox.guard)
-            self.inbox.wake()  # a sleep that nobody looked at when it began would not be seen
+            self.inbox.wake()  # end a sleep that began before there was an observer: it wasn't recorded
             ur_guard_unlock(&self.inbox.guard)
 
     def _counts(self):
-        """The raw figures behind statistics()."""
+        """The figures for statistics()."""
         cdef Engine engine = self.engine
         return {
             "turns": self.turns, "callbacks": self.callbacks, "ready": self.ready.count,

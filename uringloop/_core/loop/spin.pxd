@@ -5,16 +5,16 @@ from uringloop._core.loop.inbox cimport Inbox
 
 
 cdef class Spinner:
-    # The loop's thread only, unless said otherwise.
-    cdef int64_t busy_poll_ns      # what the user allows for I/O, 0: nothing
-    cdef int io_credit             # > 0: I/O came soon after falling asleep, lately
-    cdef int wake_credit           # > 0: the same of other threads' calls
-    cdef int64_t paused_at         # when the machine was last found crowded, 0: never
-    cdef int64_t pause_ns          # for how long nothing spins then
-    cdef int spinning              # it spins just now; read by any thread
+    # Only the loop's thread uses these fields, unless said otherwise.
+    cdef int64_t busy_poll_ns      # how long the user allows to spin for I/O; 0: not at all
+    cdef int io_credit             # > 0: lately, I/O came soon after the thread fell asleep
+    cdef int wake_credit           # > 0: the same for calls of other threads
+    cdef int64_t paused_at         # when the machine was last found crowded; 0: never
+    cdef int64_t pause_ns          # for how long the thread doesn't spin after that
+    cdef int spinning              # it is spinning; read by any thread
     cdef bint was_woken            # another thread ended the last sleep
-    cdef readonly long spins       # ever begun
-    cdef readonly long hits        # that something ended
+    cdef readonly long spins       # the number of spins
+    cdef readonly long hits        # spins that found something
 
     cdef int64_t window_ns(self) noexcept
     cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1

@@ -1,12 +1,13 @@
-# Spinner: whether to look a few microseconds longer before the thread sleeps. Waking a sleeping core costs 20 to
-# 50 us, so two threads that call each other in turn mostly wait for that. Owns the record of what spinning brought;
-# it must pay: a spin without a find costs more credit than a find earns, and without credit nothing spins, so an
-# idle loop sleeps. For calls from other threads always; for I/O only as long as `busy_poll` allows.
+# Spinner: the decision to poll for a few microseconds before the thread sleeps, and the polling. Waking a sleeping core
+# costs 20 to 50 us, so two threads that call each other in turn spend most of their time on that. Owns the record of
+# successes, because spinning must pay: a spin in vain costs more credit than a success earns, and a thread without credit
+# doesn't spin, so an idle loop sleeps. It always spins for calls from other threads, and for I/O as long as `busy_poll`
+# allows.
 #
-# Between looks it yields the core, to whoever is to answer. On a crowded machine the core goes to a stranger instead,
-# for all of its time slice, and who spins has used up the credit with the scheduler that lets a sleeper run as soon
-# as it is woken. So a yield that took long ends the spin, and nothing spins for a while, which becomes longer when the
-# machine is found as crowded after it.
+# Between polls it yields the core to the thread that may answer. On a crowded machine, an unrelated thread gets the core
+# instead, for a whole time slice; and a thread that spins loses its credit with the scheduler, which lets a sleeping
+# thread run as soon as it is woken. So a yield that takes long ends the spin, and the thread doesn't spin for a while. That
+# pause becomes longer if the machine is still crowded after it.
 from libc.stdint cimport int64_t
 
 from uringloop._core.engine.engine cimport Engine
@@ -18,17 +19,17 @@ cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
 cdef enum:
-    WAKE_WINDOW_NS = 80000    # the answer of a thread that has to be woken itself, and some Python
-    WAKING_NS = 50000         # of the time measured asleep, what the waking up may have taken
+    WAKE_WINDOW_NS = 80000    # enough for the answer of a thread that has to be woken itself, and some Python
+    WAKING_NS = 50000         # the part of the measured sleep that waking up may have taken
     MOST_CREDIT = 8
-    GIL_WINDOW_NS = 20000     # for the end of the turn in which the other thread handed in
-    CROWDED_NS = 300000       # no thread that answers keeps the core for so long, and no slice is as short
-    FIRST_PAUSE_NS = 5000000  # a burst of a stranger's, as there is on any machine, is over by then
-    AGAIN_NS = 20000000       # so soon after a pause, it was not
+    GIL_WINDOW_NS = 20000     # enough for the end of the turn in which the other thread submitted its call
+    CROWDED_NS = 300000       # a thread that answers yields the core sooner, and every time slice is longer
+    FIRST_PAUSE_NS = 5000000  # a short burst of another program, as there is on any machine, is over by then
+    AGAIN_NS = 20000000       # crowded again so soon after a pause: the burst was not over
     LONGEST_PAUSE_NS = 6400000000
 
 
-# Whether a loop of this process has the GIL, as far as loops tell: a hint, written by the one that has it.
+# Whether a loop of this process holds the GIL; a hint, written by the loop that holds it.
 cdef int _busy = 0
 
 
@@ -41,14 +42,14 @@ cdef class Spinner:
         return f"<Spinner {self.hits} of {self.spins} spins found something>"
 
     cdef int64_t window_ns(self) noexcept:
-        """How long to spin now; 0: sleep at once."""
+        """How long to spin now; 0 to sleep at once."""
         cdef int64_t window = WAKE_WINDOW_NS if self.wake_credit > 0 else 0
         if self.io_credit > 0 and self.busy_poll_ns > window:
             window = self.busy_poll_ns
         return window
 
     cdef bint spin(self, Engine engine, Inbox inbox, int64_t deadline_ns) except -1:
-        """Look until there is something, or the window or the deadline is over. True: there is something."""
+        """Poll until there is something to do, or the window or the deadline ends. Return whether there is something."""
         cdef int64_t now = ur_now_ns(), looked = now
         cdef int64_t end = min(now + self.window_ns(), deadline_ns)
         cdef bint io = False, woken = False, crowded = False
@@ -69,9 +70,9 @@ cdef class Spinner:
                 if io or woken or crowded or now >= end:
                     break
                 looked = now
-                sched_yield()  # with more threads than cores, to whoever is to answer
+                sched_yield()  # with more threads than cores, the thread that answers may need this core
             if woken and not crowded and not UR_FREE_THREADED:
-                # Who handed in is about to rest as well. Asking for the GIL now would mean to sleep for it.
+                # The thread that submitted the call is about to release the GIL. Requesting it now would mean sleeping.
                 end = now + GIL_WINDOW_NS
                 while ur_load_int(&_busy) and now < end:
                     looked = now
@@ -86,7 +87,7 @@ cdef class Spinner:
         self.was_woken = woken
         if crowded:
             return io or woken
-        # What came for one reason says nothing of the other.
+        # An I/O event says nothing about calls from other threads, and vice versa.
         if self.wake_credit > 0 and not io:
             self.wake_credit = min(self.wake_credit + 1, MOST_CREDIT) if woken else self.wake_credit - 2
         if self.io_credit > 0 and not woken:
@@ -94,7 +95,7 @@ cdef class Spinner:
         return io or woken
 
     cdef void pause(self, int64_t since, int64_t now) noexcept:
-        """The machine is crowded, a yield took from `since` to `now`: no spins for a while."""
+        """The machine is crowded: a yield took from `since` to `now`. Don't spin for a while."""
         if self.paused_at and since - self.paused_at - self.pause_ns < <int64_t> AGAIN_NS:
             self.pause_ns = min(4 * self.pause_ns, <int64_t> LONGEST_PAUSE_NS)
         else:
@@ -103,12 +104,12 @@ cdef class Spinner:
         self.wake_credit = self.io_credit = 0
 
     cdef int64_t asleep(self) noexcept:
-        """The thread is about to sleep: the time, if anybody wants to know how long."""
+        """The thread is about to sleep. Return the time, if the length of the sleep matters; otherwise 0."""
         ur_store_int(&_busy, False)
         return ur_now_ns() if self.busy_poll_ns or self.was_woken else 0
 
     cdef void awake(self, int64_t since, bint woken) noexcept:
-        """It woke up: would a spin have found what ended the sleep?"""
+        """The thread woke up: earn credit if a spin would have found what ended the sleep."""
         cdef int64_t now, took
         ur_store_int(&_busy, True)
         self.was_woken = woken

@@ -1,6 +1,6 @@
-# create_task and create_future, as methods of Loop: asyncio's own Task and Future without BaseEventLoop's Python frame
-# in between. Owns nothing. What is not the usual call (a closed loop, arguments that are wrong, before Python 3.14 a
-# task factory) is BaseEventLoop's to answer, so that it is what asyncio says.
+# create_task and create_future as methods of Loop, which make asyncio's own Task and Future without BaseEventLoop's Python
+# frame. Owns nothing. Unusual calls (a closed loop, wrong arguments, before Python 3.14 a task factory) go to
+# BaseEventLoop, so that their results and errors are asyncio's.
 import inspect
 import sys
 
@@ -23,21 +23,21 @@ cdef extern from *:
 cdef enum:
     MOST_NAMED = 3
 
-# Looked up at each call, as asyncio does: programs put classes of their own there.
+# The classes are looked up at each call, as in asyncio: programs replace them with their own.
 cdef dict _tasks = tasks.__dict__
 cdef dict _futures = futures.__dict__
 cdef tuple _NO_ARGUMENTS = ()
-# Interned, as every caller's are: they are compared by identity.
+# Interned, like the callers' names, so that they can be compared by identity.
 cdef str _NAME = sys.intern("name")
 cdef str _CONTEXT = sys.intern("context")
 cdef str _EAGER_START = sys.intern("eager_start")
 
 _signature = inspect.signature(base_events.BaseEventLoop.create_task)
 cdef int _known = MOST_NAMED if inspect.Parameter.VAR_KEYWORD in {p.kind for p in _signature.parameters.values()} else 2
-# From 3.14 a factory gets what create_task got, and nothing else is done with the task.
+# From Python 3.14 on, a factory gets the arguments of create_task, which does nothing else with the task.
 cdef bint FACTORY_GETS_ALL = sys.version_info >= (3, 14)
 
-# The keywords of Task by which of the three were given.
+# The keyword names for Task, indexed by which of the three were given.
 cdef tuple _names = tuple(
     ("loop", *(name for i, name in enumerate((_NAME, _CONTEXT, _EAGER_START)) if given & 1 << i))
     for given in range(1 << MOST_NAMED)
@@ -45,7 +45,7 @@ cdef tuple _names = tuple(
 
 
 cdef int sort_named(PyObject **values, PyObject *kwnames, PyObject **sorted) noexcept:
-    """Put what was given by name into a fixed order: which ones there are, or -1 for a name Task may not know."""
+    """Bring the keyword arguments into a fixed order; return which are given, or -1 for a name that Task may not know."""
     cdef PyObject *found[MOST_NAMED]
     cdef PyObject *name
     cdef Py_ssize_t i
@@ -71,7 +71,7 @@ cdef int sort_named(PyObject **values, PyObject *kwnames, PyObject **sorted) noe
 
 cdef object _create_task(PyObject *self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     cdef Loop loop = <Loop> self
-    cdef PyObject *stack[3 + MOST_NAMED]  # one place for the callee, the coroutine, the loop, what has names
+    cdef PyObject *stack[3 + MOST_NAMED]  # a free place for the callee, the coroutine, the loop, the keyword arguments
     cdef int given = 0
     if nargs == 1 and not ur_load_flag(&loop.closed):
         if loop._task_factory is None:
@@ -83,7 +83,7 @@ cdef object _create_task(PyObject *self, PyObject **args, Py_ssize_t nargs, PyOb
                 return PyObject_Vectorcall(_tasks["Task"], &stack[1], 1 | PY_VECTORCALL_ARGUMENTS_OFFSET,
                                            <PyObject *> _names[given])
         elif FACTORY_GETS_ALL and (kwnames is NULL or sort_named(args + 1, kwnames, stack + 3) >= 0):
-            factory = loop._task_factory  # which may set another
+            factory = loop._task_factory  # a reference of our own: the factory may set another one
             stack[1] = self
             stack[2] = args[0]
             if kwnames is not NULL:
@@ -104,10 +104,11 @@ cdef object _create_future(PyObject *self, PyObject **args, Py_ssize_t nargs, Py
     return PyObject_Call(_futures["Future"], _NO_ARGUMENTS, arguments)
 
 
-# What inspect.signature reads: BaseEventLoop's own, which is another from version to version. Kept: it is not copied.
+# inspect.signature reads the first line: BaseEventLoop's own signature, which differs between Python versions. It is kept
+# in a global, because the method refers to these bytes.
 _described = (f"create_task{str(_signature).replace('(self', '($self', 1)}\n--\n\n"
-              "Schedule a coroutine: asyncio's own Task, or what the task factory makes.").encode()
+              "Schedule a coroutine; return asyncio's own Task, or what the task factory makes.").encode()
 
 ur_add_fast_method(Loop, "create_task", <void *> _create_task, <const char *> <bytes> _described)
 ur_add_fast_method(Loop, "create_future", <void *> _create_future,
-                   "create_future($self)\n--\n\nA future attached to this loop.")
+                   "create_future($self)\n--\n\nReturn a new future attached to the loop.")

@@ -7,7 +7,7 @@ from uringloop._core.loop.handle cimport TimerHandle, TimerKeeper
 
 cdef struct Deadline:
     int64_t when_ns
-    uint64_t order       # of scheduling: equal deadlines run in it
+    uint64_t order       # the order of scheduling, in which equal deadlines run
     PyObject *handle     # a TimerHandle, one reference
 
 
@@ -23,12 +23,12 @@ cdef enum:
 
 
 cdef class Timers(TimerKeeper):
-    # The loop's thread only.
-    cdef Py_ssize_t count      # in the lines and in the heap
-    cdef Py_ssize_t cancelled  # of those
-    cdef uint64_t scheduled    # ever
+    # Only the loop's thread uses these fields.
+    cdef Py_ssize_t count      # timers in the lines and in the heap
+    cdef Py_ssize_t cancelled  # the cancelled ones among them
+    cdef uint64_t scheduled    # timers ever scheduled
     cdef Line lines[LINES]
-    cdef Deadline *heap        # the rest; four children each: half the levels, and siblings share cache lines
+    cdef Deadline *heap        # all other timers; four children per node: half the levels, and siblings share cache lines
     cdef Py_ssize_t heap_count
     cdef Py_ssize_t heap_size
     cdef bint finalized        # __del__ was called

@@ -1,11 +1,12 @@
-# Timers: who is to run when. Owns one reference to each scheduled TimerHandle until it is due or swept.
+# Timers: the scheduled timers of a loop, by deadline. Owns one reference to each scheduled TimerHandle, until it is due or
+# swept.
 #
-# Programs mostly schedule in the order of the deadlines: the same timeout again and again, or sleeps of a length. Such
-# timers stand in a line, where adding and taking cost the same however many there are. There are two: what is due soon
-# passes by what is due late. One that fits behind neither goes to a heap. Cancelling is lazy: a cancelled handle stays,
-# emptied, until it comes to the front or until half of all are such, when all of them go at once; one that happens to be
-# the last added goes immediately, which is where the usual "schedule, then cancel soon" finds it. Reads no clock but for a timer that has
-# no time.
+# Programs mostly schedule timers in the order of their deadlines: the same timeout again and again, or sleeps of one length.
+# Such timers are kept in a line, a sorted array, where adding and taking cost the same however many there are. There are two
+# lines, so that timers due soon can pass timers due late. A timer that fits at the end of neither goes into a heap.
+# Cancelling is lazy: a cancelled handle stays, emptied, until it comes to the front, or until half of all are cancelled and
+# all of these are swept at once. If it is the last one added, as in the usual "schedule, then cancel soon", it is removed
+# immediately. Reads no clock, except for a timer whose time is not a number.
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
@@ -17,16 +18,16 @@ from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport TimerHandle, TimerKeeper
 from uringloop._core.objects.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_contents, ur_visit_owned
 
-cdef double ROUNDING = 2.0 ** -51  # four times what a product may be off by
+cdef double ROUNDING = 2.0 ** -51  # four times the largest rounding error of a product
 
 cdef enum:
-    FEW = 64         # cancelled: a sweep of less costs more than it frees
-    SHORT_LINE = 64  # one so short goes to the heap for a timer that fits behind none; each entry does so once at most
+    FEW = 64         # cancelled timers: sweeping fewer costs more than it frees
+    SHORT_LINE = 64  # a line this short moves to the heap for a timer that fits no line; each entry moves at most once
 
 
 cdef int64_t deadline_of(double when) noexcept:
-    """The first nanosecond that is not before `when` as `time()` would show it. Not a number: behind what is due by now,
-    as in a heap that no such entry can rise in."""
+    """The first nanosecond at which `time()` would not be before `when`. For NaN: now, so that the timer runs behind those
+    that are due, as in asyncio's heap, where such an entry can't rise."""
     cdef double ns = when * 1e9
     cdef int64_t first
     if not -9.2e18 < ns < 9.2e18:
@@ -34,7 +35,7 @@ cdef int64_t deadline_of(double when) noexcept:
     first = <int64_t> ns
     if <double> first < ns:
         first += 1
-    # So far beyond the product that its rounding can not matter: most are, and need no division.
+    # Usually the result is so far beyond the product that the product's rounding can't matter, and needs no division.
     if <double> first - ns > ns * ROUNDING:
         return first
     return first + 1 if <double> first / 1e9 < when else first
@@ -45,7 +46,7 @@ cdef inline bint _before(Deadline *a, Deadline *b) noexcept nogil:
 
 
 cdef inline Deadline *_room(Deadline *entries, Py_ssize_t *size) except NULL:
-    """Twice as much of it."""
+    """Double the room."""
     cdef Py_ssize_t larger = size[0] * 2 if size[0] else 64
     entries = <Deadline *> realloc(entries, larger * sizeof(Deadline))
     if entries is NULL:
@@ -78,8 +79,8 @@ cdef inline bint _is_last(Line *line, PyObject *handle) noexcept nogil:
 
 cdef class Timers(TimerKeeper):
     def __del__(self):
-        # The collector calls this before it empties the first object. A handle that a program kept then has nothing that the
-        # collector empties, and the program finds no such object through it.
+        # The collector calls this before it clears the first object. A handle that a program has kept then refers to nothing,
+        # so the program can't reach a cleared object through it.
         self.finalized = True
         self.clear()
 
@@ -113,7 +114,7 @@ cdef class Timers(TimerKeeper):
         return 0
 
     cdef Line *_line_for(self, int64_t when_ns) except? NULL:
-        """The one that it fits behind most closely, or an empty one; NULL: neither."""
+        """The line whose last deadline is closest before this one, or an empty line; NULL if the timer fits no line."""
         cdef Line *best = NULL
         cdef Line *shorter = &self.lines[0]
         cdef Line *line
@@ -141,7 +142,7 @@ cdef class Timers(TimerKeeper):
         return 0
 
     cdef void note_cancelled(self, TimerHandle handle) noexcept:
-        """Called by the handle, once, while it is here."""
+        """Called once by a handle, while it is scheduled here."""
         handle.keeper = NULL
         if _is_last(&self.lines[0], <PyObject *> handle):
             self.lines[0].end -= 1
@@ -158,7 +159,7 @@ cdef class Timers(TimerKeeper):
         Py_DECREF(handle)
 
     cdef Deadline *_first(self) noexcept:
-        """The one that is due next; not called without any."""
+        """The timer that is due next; not called if there are none."""
         cdef Deadline *first = self.heap if self.heap_count else NULL
         cdef Line *line
         cdef int i
@@ -169,11 +170,11 @@ cdef class Timers(TimerKeeper):
         return first
 
     cdef PyObject *_pop(self, Deadline *first) noexcept:
-        """Take out what `_first` found; its reference is the caller's."""
+        """Remove the timer that `_first` found, and pass its reference to the caller."""
         cdef PyObject *handle = first.handle
         self.count -= 1
         if first != self.heap:
-            # The heap's place is its own, and no line's.
+            # It's not in the heap, so it's the first of a line.
             self.lines[0 if _is_first(&self.lines[0], first) else 1].first += 1
             return handle
         self.heap_count -= 1
@@ -183,7 +184,7 @@ cdef class Timers(TimerKeeper):
         return handle
 
     cdef int64_t next_deadline(self) noexcept:
-        """When to wake; INT64_MAX without a timer."""
+        """When the loop has to wake; INT64_MAX without a timer."""
         cdef Deadline *first
         while self.count:
             first = self._first()
@@ -194,7 +195,7 @@ cdef class Timers(TimerKeeper):
         return INT64_MAX
 
     cdef void take_due(self, int64_t now_ns, ReadyQueue ready) noexcept:
-        """Move those whose time has come into the ready queue, in order. Never one before its time."""
+        """Move the timers that are due into the ready queue, in order; never one before its time."""
         cdef Deadline *first
         cdef PyObject *handle
         while self.count:
@@ -248,7 +249,7 @@ cdef class Timers(TimerKeeper):
         self.heap[at] = moving
 
     cdef void _sweep(self) noexcept:
-        """Drop all cancelled ones: linear, and paid for by as many cancels."""
+        """Drop all cancelled timers. That takes linear time, which as many cancels have saved before."""
         cdef Py_ssize_t i
         cdef PyObject *dead = NULL
         cdef PyObject *handle
@@ -265,14 +266,14 @@ cdef class Timers(TimerKeeper):
         self.count += self.heap_count
         self.cancelled = 0
         while dead is not NULL:
-            # Only now: what a handle's context held may end here, and run code that schedules.
+            # Only now: freeing a handle's context may free other objects, and run code that schedules timers.
             handle = dead
             dead = (<TimerHandle> handle).next
             Py_DECREF(<object> handle)
 
 
 cdef Py_ssize_t _keep_alive(Deadline *entries, Py_ssize_t count, PyObject **dead) noexcept:
-    """Move those not cancelled to the front, in order, and chain the others up; how many stay."""
+    """Move the entries that are not cancelled to the front, in order, and link the others; return how many stay."""
     cdef Py_ssize_t kept = 0, i
     for i in range(count):
         if (<TimerHandle> entries[i].handle)._cancelled:
@@ -288,8 +289,8 @@ cdef traverseproc _traverse_fields = ur_get_traverse(Timers)
 
 
 cdef inline int _visit(Timers self, PyObject *handle, visitproc visit, void *arg) noexcept:
-    """A coroutine that sleeps keeps the handle as well, but only these timers run it, and `__del__` empties it in time. So the
-    references that the handle holds count as these timers' own, until then."""
+    """A coroutine that sleeps holds the handle, too, but only these timers run it, and `__del__` empties it in time. So until
+    then the references that the handle holds count as the timers' own."""
     if self.finalized:
         return ur_visit_owned(handle, visit, arg)
     return ur_visit_contents(handle, visit, arg)

@@ -1,8 +1,8 @@
-# TransportTable: which transport has which descriptor, for one loop. Keeps none alive: a transport leaves when it
-# closes its descriptor, at the latest as the first thing of its own end. Eight bytes a descriptor, where a dictionary of
-# weak references takes 180. The loop's thread only.
+# TransportTable: the transports of one loop, by descriptor. Keeps no transport alive: a transport leaves the table when it
+# closes its descriptor, at the latest at the start of its destructor. It takes eight bytes per descriptor, a dictionary of
+# weak references 180. Only the loop's thread uses it.
 #
-# Without the GIL the last reference may be dropped in another thread while this one looks: there it is that dictionary.
+# Without the GIL, another thread may drop the last reference while this one reads: there, it uses such a dictionary.
 from weakref import WeakValueDictionary
 
 from cpython.object cimport PyObject
@@ -30,14 +30,14 @@ cdef class TransportTable:
         return f"<TransportTable of {len(self)}>"
 
     def get(self, fd):
-        """The transport that has the descriptor, or None."""
+        """The transport of the descriptor, or None."""
         try:
             return self.find(fd)
-        except OverflowError:  # no descriptor at all
+        except OverflowError:  # not a possible descriptor
             return None
 
     cdef int put(self, int fd, object transport) except -1:
-        """It has the descriptor from now on, whoever had it before. It must `drop` it before it ends."""
+        """Enter the transport, in place of an earlier one with this descriptor. It must call `drop` before it is freed."""
         if UR_FREE_THREADED:
             self.weak[fd] = transport
             return 0
@@ -63,11 +63,11 @@ cdef class TransportTable:
         return <object> self.transports[fd] if self.has(fd) else None
 
     cdef bint has(self, int fd) noexcept:
-        """Has any the descriptor? Without the GIL: may any have it?"""
+        """Whether a transport has the descriptor; without the GIL, whether one may have it."""
         return UR_FREE_THREADED or 0 <= fd < self.size and self.transports[fd] is not NULL
 
     cdef int drop(self, int fd, object transport) except -1:
-        """It has the descriptor no more, unless that is another's by now."""
+        """Remove the transport, unless the descriptor belongs to another one by now."""
         if UR_FREE_THREADED:
             if self.weak.get(fd) is transport:
                 del self.weak[fd]

@@ -15,36 +15,36 @@ cdef struct Record:
     uint8_t kind             # RecordKind
     int64_t start_ns
     int64_t took_ns
-    int64_t number           # of the turn; the operation's descriptor
-    int64_t ran              # callbacks, in the turn
+    int64_t number           # the number of the turn; or the operation's descriptor
+    int64_t ran              # the number of callbacks run in the turn
     PyObject *name           # str, one reference each
     PyObject *detail         # str, or NULL
 
 
 cdef class LoopMonitor(OpMonitor):
-    # Written by the loop's thread, unless said otherwise. Other threads read it under the guard, single words without.
+    # The loop's thread writes these, unless said otherwise. Other threads read them under the guard, single words without.
     cdef ur_guard guard
-    cdef int flags                   # what anybody wants to know; any thread's, as are the next two
+    cdef int flags                   # WatchFlags: what the observers want; any thread writes this and the next two
     cdef list slow_hooks             # (nanoseconds, callable)
-    cdef int64_t hook_floor_ns       # the shortest of these
-    cdef long begun                  # callbacks
-    cdef int64_t begun_ns            # when the callback that runs began, 0: none runs
-    cdef PyObject *called            # what it calls, owned; NULL for what is none of the user's
+    cdef int64_t hook_floor_ns       # the smallest of these nanoseconds
+    cdef long begun                  # the number of callbacks begun
+    cdef int64_t begun_ns            # when the running callback began; 0: none runs
+    cdef PyObject *called            # the function that it calls, owned; NULL if that is not the user's
     cdef PyObject *kind              # the type of its Runnable, borrowed: types live as long as their module
-    cdef int64_t asleep_ns           # since when the thread sleeps, 0: it does not
-    cdef int64_t slept_ns            # in all sleeps that are over
-    cdef int64_t mark_ns             # where the turn that runs began: the end of the last one, or of the sleep
+    cdef int64_t asleep_ns           # when the thread fell asleep; 0: it is awake
+    cdef int64_t slept_ns            # the total time of all finished sleeps
+    cdef int64_t mark_ns             # when the current turn began: the end of the last turn, or of the sleep
     cdef Record slowest[MOST_SLOW]   # in no order
     cdef int slow_count
-    cdef int64_t slow_floor_ns       # what takes no longer is not among them
+    cdef int64_t slow_floor_ns       # a callback has to take longer than this to be entered there
     cdef int64_t expiry_ns           # when the oldest of them is too old
-    cdef float *samples              # seconds that callbacks took, evenly picked since somebody last asked
+    cdef float *samples              # durations of callbacks in seconds, evenly sampled since the last take_samples
     cdef int sample_count
-    cdef long sample_stride          # one of so many is picked
-    cdef long sample_skip            # so many are passed over first
-    cdef Record *records             # the trace, a ring; NULL while nobody traces
+    cdef long sample_stride          # one callback in so many is sampled
+    cdef long sample_skip            # callbacks to skip before the next sample
+    cdef Record *records             # the trace, a ring buffer; NULL while there is none
     cdef long record_room
-    cdef long recorded               # since the trace began: tells the place of the next one
+    cdef long recorded               # records since the trace began; gives the place of the next one
     cdef dict in_kernel              # {address of op: (since or 0, kind, descriptor)}
 
     cdef int64_t begin(self, Runnable node, PyObject **called) noexcept

@@ -1,10 +1,10 @@
-# LoopMonitor: what a loop tells of while somebody looks: turns, sleeps, callbacks begun and ended, operations submitted and
-# completed. Owns the figures, the slowest callbacks of the last minute and the trace, all of them bounded. A loop has
-# none until somebody looks for the first time, and that one for good from then on: its flags say what it is told.
-# Knows no loop, and runs nothing but the hooks for slow callbacks.
+# LoopMonitor: records a loop's turns, sleeps, callbacks and operations for observers. Owns the figures, the slowest
+# callbacks of the last minute and the trace, all of them bounded. The first observer makes a loop's monitor, and the loop
+# then keeps it; its flags say what the loop reports. It doesn't know the loop, and runs nothing but the hooks for slow
+# callbacks.
 #
-# Who reads is another thread as a rule, and must get an answer although the loop is stuck: nothing here waits for the
-# loop. What is more than one word is written and read under the guard, and meanwhile nothing of Python runs.
+# The readers are usually other threads, and must get an answer even if the loop is stuck, so nothing here waits for the
+# loop. Data of more than one word is written and read under the guard, and no Python code runs meanwhile.
 cimport cython
 from asyncio.log import logger
 
@@ -30,9 +30,9 @@ cdef extern from *:
     PyObject *ur_type(object) noexcept
 
 cdef enum WatchFlags:
-    WATCH_TIMES = 1         # when callbacks begin, how long they and sleeps take, which were the slowest
-    WATCH_OPERATIONS = 2    # what is in the kernel, since when
-    WATCH_SAMPLES = 4       # how long callbacks take, for a histogram
+    WATCH_TIMES = 1         # when callbacks begin, how long they and sleeps take, and the slowest callbacks
+    WATCH_OPERATIONS = 2    # the operations in the kernel, and since when
+    WATCH_SAMPLES = 4       # samples of how long callbacks take, for a histogram
 
 cdef enum RecordKind:
     A_TURN
@@ -63,10 +63,10 @@ cdef class LoopMonitor(OpMonitor):
         _drop_all(self.records, min(self.recorded, self.record_room))
         free(self.samples)
 
-    # The loop's thread tells
+    # Called by the loop's thread
 
     cdef int64_t begin(self, Runnable node, PyObject **called) noexcept:
-        """A callback begins. `called` gets what it calls: the reference goes back with `end`."""
+        """A callback begins. Sets `called` to the function that it calls; the caller passes that reference to `end`."""
         cdef object culprit = None
         cdef int64_t now
         if not isinstance(node, Handle):
@@ -112,7 +112,7 @@ cdef class LoopMonitor(OpMonitor):
         cdef int64_t now = ur_now_ns(), since = self.asleep_ns
         self.mark_ns = now
         if not since:
-            return  # nobody looked when it fell asleep
+            return  # there was no observer when it fell asleep
         ur_guard_lock(&self.guard)
         self.slept_ns += now - since
         self.asleep_ns = 0
@@ -121,14 +121,15 @@ cdef class LoopMonitor(OpMonitor):
             self._record(A_SLEEP, since, now - since, 0, 0, _SLEEP, None)
 
     cdef int monitor_ops(self, OpList ops) except -1:
-        """Be told of operations from now on, and note those that are there. The loop's thread; with the GIL any."""
+        """Get reports of operations from now on, and store those in the kernel. Called by the loop's thread; with the GIL,
+        by any thread."""
         if ops.monitor is self or not ur_load_int(&self.flags) & WATCH_OPERATIONS:
             return 0
         self.in_kernel.clear()
         ops.monitor = self
         for op in ops:
             address, entry = <uintptr_t> <PyObject *> op, (0, _kind_of(op), (<Op> op).fd)
-            if (<Op> op).state != OP_IDLE:  # still: what came before this line may have let its thread run
+            if (<Op> op).state != OP_IDLE:  # checked last: the lines above may have let the loop's thread run
                 self.in_kernel.setdefault(address, entry)
         return 0
 
@@ -139,7 +140,7 @@ cdef class LoopMonitor(OpMonitor):
         return True
 
     cdef bint op_ended(self, Op op) noexcept:
-        """Inside the completion walk: nothing that is made here is the cyclic collector's."""
+        """Called inside the completion walk, so it makes no object that could start a garbage collection."""
         cdef int64_t since
         if not ur_load_int(&self.flags) & WATCH_OPERATIONS:
             return False
@@ -151,7 +152,7 @@ cdef class LoopMonitor(OpMonitor):
         return True
 
     cdef void _slow(self, Runnable node, PyObject *called, int64_t since, int64_t took) noexcept:
-        """One that is worth a name."""
+        """A callback was slow enough to be recorded with its name."""
         name, detail = _name(node, None if called is NULL else <object> called)
         if self.records is not NULL:
             self._record(A_CALLBACK, since, took, 0, 0, name, detail)
@@ -166,7 +167,7 @@ cdef class LoopMonitor(OpMonitor):
                 try:
                     hook(name, detail, since, took)
                 except KeyboardInterrupt:
-                    PyErr_SetInterrupt()  # nothing can leave the loop from here: from the next callback it can
+                    PyErr_SetInterrupt()  # an exception can't leave the loop from here, but from the next callback
                 except BaseException:
                     logger.exception("A hook for slow callbacks failed")
 
@@ -213,7 +214,7 @@ cdef class LoopMonitor(OpMonitor):
         self._set_floor()
 
     cdef void _sample(self, int64_t took) noexcept:
-        """Keep one of `sample_stride`; when there is no room, drop every second and pick half as many from now on."""
+        """Keep one duration in `sample_stride`. If there is no room, drop every second sample, and double the stride."""
         cdef int i
         if self.sample_skip:
             self.sample_skip -= 1
@@ -244,11 +245,11 @@ cdef class LoopMonitor(OpMonitor):
         ur_guard_unlock(&self.guard)
         _drop(&old)
 
-    # Other threads ask
+    # Called by other threads
 
     def running(self):
-        """(how many callbacks had begun, since when it runs, what is called, its kind) of the one that runs, or None.
-        Times are nanoseconds of the monotonic clock throughout."""
+        """The running callback as (the number of callbacks begun, when it began, the function called, its kind), or None.
+        All times are nanoseconds of the monotonic clock."""
         cdef PyObject *called
         cdef PyObject *kind
         cdef int64_t since
@@ -264,7 +265,7 @@ cdef class LoopMonitor(OpMonitor):
         return begun, since, owned, <object> kind
 
     def slept(self):
-        """Nanoseconds asleep in all, up to now, and whether it sleeps."""
+        """The total nanoseconds asleep until now, and whether the loop sleeps."""
         cdef int64_t slept, since
         ur_guard_lock(&self.guard)
         slept, since = self.slept_ns, self.asleep_ns
@@ -272,7 +273,7 @@ cdef class LoopMonitor(OpMonitor):
         return (slept + ur_now_ns() - since if since else slept), since != 0
 
     def slowest_callbacks(self):
-        """(nanoseconds, when it began, name, detail) of the slowest of the last minute, the slowest first."""
+        """The slowest callbacks of the last minute as (nanoseconds, when it began, name, detail), the slowest first."""
         cdef Record copies[MOST_SLOW]
         cdef int i, count
         ur_guard_lock(&self.guard)
@@ -290,16 +291,16 @@ cdef class LoopMonitor(OpMonitor):
         return sorted([each for each in found if each[0] + each[1] >= oldest], key=lambda each: -each[0])
 
     def operations(self):
-        """(since or 0, kind, descriptor) of what is in the kernel."""
+        """The operations in the kernel as (when submitted, or 0; kind; descriptor)."""
         return list(self.in_kernel.copy().values())
 
     def since(self, Op op):
-        """When it was submitted; 0: not known, or not in the kernel. The loop's thread."""
+        """When an operation was submitted; 0 if that is not known, or it is not in the kernel. Only in the loop's thread."""
         entry = self.in_kernel.get(<uintptr_t> <PyObject *> op)
         return 0 if entry is None else entry[0]
 
     def set_flags(self, int flags):
-        """What is to be told. One caller at a time."""
+        """Choose what the loop reports. One caller at a time."""
         cdef float *samples = NULL
         if flags & WATCH_SAMPLES and self.samples is NULL:
             samples = <float *> calloc(MOST_SAMPLES, sizeof(float))
@@ -313,13 +314,13 @@ cdef class LoopMonitor(OpMonitor):
         else:
             samples, self.samples = self.samples, NULL
         if not flags or not self.flags:
-            self.asleep_ns = self.mark_ns = 0  # when nobody looks nothing is told of their ends
+            self.asleep_ns = self.mark_ns = 0  # without an observer, the loop doesn't report the ends of sleep and turn
         ur_guard_unlock(&self.guard)
         free(samples)
         ur_store_int(&self.flags, flags)
 
     def take_samples(self):
-        """Seconds that callbacks took: an even choice of those since the last call."""
+        """Return durations of callbacks in seconds, evenly sampled since the last call."""
         cdef float *taken
         cdef float *fresh = <float *> calloc(MOST_SAMPLES, sizeof(float))
         cdef int i, count
@@ -339,7 +340,7 @@ cdef class LoopMonitor(OpMonitor):
         return found
 
     def start_trace(self, long room):
-        """Keep the last `room` records from now on. RuntimeError if somebody does already."""
+        """Keep the last `room` records from now on. Raises RuntimeError if there is a trace already."""
         cdef Record *records = <Record *> calloc(room, sizeof(Record))
         cdef bint busy
         if records is NULL:
@@ -354,7 +355,7 @@ cdef class LoopMonitor(OpMonitor):
             raise RuntimeError("this loop is being traced already")
 
     def take_trace(self):
-        """End the trace: ([(kind, start, took, number, ran, name, detail)], how many more there were before those)."""
+        """End the trace; return ([(kind, start, took, number, ran, name, detail)], the number of records lost before)."""
         cdef Record *records
         cdef long room, recorded, i, at
         ur_guard_lock(&self.guard)
@@ -373,7 +374,7 @@ cdef class LoopMonitor(OpMonitor):
         return found, max(0, recorded - room)
 
     def add_slow_hook(self, int64_t least_ns, hook):
-        """hook(name, detail, began, took) runs in the loop's thread behind each callback that took so long."""
+        """Run hook(name, detail, began, took) in the loop's thread after each callback that took `least_ns` or longer."""
         with cython.critical_section(self):
             self.slow_hooks = [*self.slow_hooks, (least_ns, hook)]
             self.hook_floor_ns = min([least for least, _ in self.slow_hooks])
@@ -385,7 +386,7 @@ cdef class LoopMonitor(OpMonitor):
 
 
 def name_of(called, kind):
-    """(name, detail) of what a callback calls, None for nothing of the user's, and of the kind of its Runnable."""
+    """Return (name, detail) of the function that a callback calls, or, if that is None, of the kind of its Runnable."""
     if called is None:
         return kind.__name__, None
     try:
@@ -400,7 +401,7 @@ def name_of(called, kind):
             return name, None
         return type(called).__qualname__, kind.__name__
     except Exception:
-        return type(called).__name__, None  # it may say what it likes
+        return type(called).__name__, None  # attributes of user objects may raise anything
 
 
 cdef object _name(Runnable node, object called):
@@ -421,7 +422,8 @@ cdef object _kind_of(op):
 
 
 cdef PyObject *_owned(object culprit) noexcept:
-    """What it calls, or is: a new reference, or NULL. Without the GIL a handle may just be cancelled."""
+    """The function that a handle calls, or the object itself: a new reference, or NULL. Without the GIL, another thread may
+    cancel the handle at this moment."""
     cdef PyObject *called
     if not isinstance(culprit, Handle):
         called = NULL if culprit is None else <PyObject *> culprit
