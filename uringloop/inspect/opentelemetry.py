@@ -1,4 +1,4 @@
-"""OpenTelemetry: exports metrics of loops, and a span for each slow callback, to the program's providers. Needs the
+"""OpenTelemetry: the export of loops' metrics, and of slow callbacks as spans, to the program's providers. Needs the
 extra `opentelemetry`.
 
 The metrics are loop.statistics(), read at export, which costs the loop nothing. The durations of callbacks have to be

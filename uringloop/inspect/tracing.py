@@ -1,4 +1,4 @@
-"""Tracing: records each turn, sleep, callback and operation of loops, in a file for Perfetto (ui.perfetto.dev) or
+"""Tracing: a record of each turn, sleep, callback and operation of loops, in a file for Perfetto (ui.perfetto.dev) or
 Chrome (chrome://tracing). The memory is bounded: it keeps the last `room` records of each loop."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks that this machine's processor can run the installed python-liburing. It reads the library's file and
+"""A check that this machine's processor can run the installed python-liburing. It reads the library's file and
 /proc/cpuinfo without loading the library, because an instruction that the processor lacks kills the process.
 
 The two wheels in the table were compiled for the processor of their author, and copy entries with AVX-512. The check

@@ -1,4 +1,4 @@
-# LoopMonitor: records a loop's turns, sleeps, callbacks and operations for observers. Owns the figures, the slowest
+# LoopMonitor: the recorder of a loop's turns, sleeps, callbacks and operations, for observers. Owns the figures, the slowest
 # callbacks of the last minute and the trace, all of them bounded. The first observer makes a loop's monitor, and the loop
 # then keeps it; its flags say what the loop reports. It doesn't know the loop, and runs nothing but the hooks for slow
 # callbacks.
