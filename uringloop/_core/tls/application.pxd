@@ -4,7 +4,7 @@ from uringloop._core.transport.transport cimport Sink
 
 
 cdef enum TlsStage:
-    STAGE_NEW       # connection_made is still to be called
+    STAGE_NEW       # connection_made was not called yet
     STAGE_MADE
     STAGE_EOF       # eof_received was called
     STAGE_LOST      # connection_lost was called, or will be in the next turn
@@ -14,17 +14,17 @@ cdef class Application:
     # The loop's thread only.
     cdef Loop loop
     cdef readonly object protocol    # None once the connection is lost
-    cdef readonly object transport   # the one it was given; None likewise
-    cdef Sink sink                   # the protocol, where it is a compiled one; else None
-    cdef bint buffered               # it is a BufferedProtocol
-    cdef bint feeds                  # it is asyncio's own for streams: fed directly
+    cdef readonly object transport   # the transport that the protocol got; None likewise
+    cdef Sink sink                   # the protocol, if it is a compiled one; otherwise None
+    cdef bint buffered               # the protocol is a BufferedProtocol
+    cdef bint feeds                  # the protocol is asyncio's own for streams, whose reader is fed directly
     cdef TlsStage stage
-    cdef long called_turn            # the turn that `called` is of
-    cdef long called                 # how often a BufferedProtocol was offered a buffer in it
-    cdef bint sated                  # called enough for this turn; what is left follows in the next
+    cdef long called_turn            # the turn that `called` belongs to
+    cdef long called                 # how many buffers of a BufferedProtocol were used in that turn
+    cdef bint sated                  # it was called enough in this turn; the rest follows in the next
     cdef bint paused                 # pause_reading() was called
-    cdef bint closed                 # close() or abort() was, or the connection ended: data is nobody's
-    cdef bint writing_paused         # it was told to pause
+    cdef bint closed                 # close() or abort() was called, or the connection ended: data is dropped
+    cdef bint writing_paused         # pause_writing() was called last
 
     cdef int set_protocol(self, object protocol) except -1
     cdef bint wants_data(self) noexcept

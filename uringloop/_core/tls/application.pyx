@@ -1,5 +1,5 @@
-# Application: the plain side of a TLS connection. Owns the application's protocol and what it has been told so far;
-# hands it plain text in the form it takes, for as long as it wants any. Knows nothing of the transport below.
+# Application: the plain-text side of a TLS connection. Owns the application's protocol and the record of the calls it got;
+# passes it plain text in the form that it takes, as long as it wants data. Knows nothing of the transport below.
 from asyncio import protocols
 from asyncio.log import logger
 
@@ -44,7 +44,7 @@ cdef class Application:
         return not self.paused and not self.closed
 
     cdef int deliver(self, Records records) except -1:
-        """Hand over all there is; it may pause, close or be replaced after every piece. What it raises is raised."""
+        """Deliver all plain text. The protocol may pause, close or be replaced after every piece; its errors are raised."""
         cdef bytes data
         while self.wants_data() and not records.dry and not records.ended:
             if self.buffered:
@@ -65,13 +65,13 @@ cdef class Application:
         return 0
 
     cdef int _pass_on(self, Records records) except -1:
-        """One record, to somebody who copies it."""
+        """Deliver one record to a receiver that copies it."""
         cdef char *scratch = self.loop.engine.scratch()
         cdef Py_ssize_t count = records.read_into(scratch, SCRATCH_SIZE)
         return self.sink.bytes_arrived(scratch, count) if count else 0
 
     cdef int _fill_buffers(self, Records records) except -1:
-        """Decrypt straight into a buffer the protocol offers, until that is full or nothing is left."""
+        """Decrypt straight into a buffer of the protocol, until that is full or no plain text is left."""
         cdef Py_buffer view
         cdef Py_ssize_t got = 0, count = 1
         buffer = call(self.protocol, "get_buffer", records.waiting())
@@ -87,7 +87,7 @@ cdef class Application:
                 except Exception as error:
                     if got == 0:
                         raise
-                    records.failure = error  # what came before it is good
+                    records.failure = error  # the plain text before it is valid
                     break
                 got += count
         finally:
@@ -98,7 +98,7 @@ cdef class Application:
         return 0
 
     cdef int eof(self) except -1:
-        """There will be no more. What it raises is raised."""
+        """No more data follows: call eof_received, and raise its errors."""
         if self.stage == STAGE_MADE:
             self.stage = STAGE_EOF
             if self.protocol.eof_received():
@@ -106,7 +106,7 @@ cdef class Application:
         return 0
 
     cdef int lost(self, object error, bint tell) except -1:
-        """The connection is over: connection_lost follows in the next turn where there was a connection."""
+        """The connection is over: if there was one, call connection_lost in the next turn."""
         self.closed = True
         if tell and (self.stage == STAGE_MADE or self.stage == STAGE_EOF):
             self.stage = STAGE_LOST
@@ -116,7 +116,7 @@ cdef class Application:
         return 0
 
     cdef int tell_flow(self, object connection, bint pause) except -1:
-        """pause_writing() or resume_writing(), where it was not told last."""
+        """Call pause_writing() or resume_writing(), unless that was the last call."""
         cdef str name = "pause_writing" if pause else "resume_writing"
         if self.writing_paused == pause or self.protocol is None:
             return 0

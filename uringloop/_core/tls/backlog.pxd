@@ -1,8 +1,8 @@
 cdef class Backlog:
     # The loop's thread only.
     cdef list pieces           # of bytes, oldest first
-    cdef Py_ssize_t size       # of all of them, without what is taken
-    cdef Py_ssize_t offset     # how much of the oldest is taken
+    cdef Py_ssize_t size       # bytes in all of them, less those taken
+    cdef Py_ssize_t offset     # bytes already taken of the oldest piece
 
     cdef int append(self, bytes data) except -1
     cdef const char *first(self, Py_ssize_t *size) except NULL

@@ -1,10 +1,10 @@
-# Backlog: what was written to a TLS connection and is not encrypted yet. Owns the bytes, and says how much of them goes
-# at a time: small writes as one, much in parts.
+# Backlog: data written to a TLS connection that is not encrypted yet. Owns the bytes, and decides how many are encrypted at
+# a time: it joins small writes, and splits large ones.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 cdef enum:
-    AT_A_TIME = 131072   # then the transport below may say that it has enough
-    JOIN_UP_TO = 65536   # one call, and one copy, for as many small writes
+    AT_A_TIME = 131072   # after this many bytes, the transport below gets the chance to pause us
+    JOIN_UP_TO = 65536   # small writes up to this size take one copy and one call of ssl
 
 
 cdef class Backlog:
@@ -17,14 +17,14 @@ cdef class Backlog:
         return 0
 
     cdef const char *first(self, Py_ssize_t *size) except NULL:
-        """What is to be encrypted next; only where there is something. It stays until it is taken."""
+        """The bytes to encrypt next; not called if there are none. They stay in the backlog until they are taken."""
         self._join_small()
         head = <bytes> self.pieces[0]
         size[0] = min(PyBytes_GET_SIZE(head) - self.offset, <Py_ssize_t> AT_A_TIME)
         return PyBytes_AS_STRING(head) + self.offset
 
     cdef int taken(self, Py_ssize_t count) except -1:
-        """So much of the first is encrypted."""
+        """So many bytes of the first piece are encrypted."""
         if self.size == 0:
             return 0  # the connection was lost meanwhile
         self.size -= count
@@ -40,7 +40,7 @@ cdef class Backlog:
         return 0
 
     cdef int _join_small(self) except -1:
-        """Make one of the oldest, as many as are worth it."""
+        """Join the oldest pieces into one, as many as pay."""
         cdef Py_ssize_t count = 1, waiting = len(self.pieces)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(<bytes> self.pieces[0])
         while count < waiting:

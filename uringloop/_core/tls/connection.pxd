@@ -9,9 +9,9 @@ from uringloop._core.transport.transport cimport Sink
 cdef enum TlsState:
     TLS_NEW         # the transport below is not connected yet
     TLS_HANDSHAKE
-    TLS_OPEN        # application data, both ways
-    TLS_FLUSHING    # closing: what was written before leaves first
-    TLS_SHUTDOWN    # ... then our close_notify; the peer's is waited for
+    TLS_OPEN        # application data flows both ways
+    TLS_FLUSHING    # closing: data written before is sent first
+    TLS_SHUTDOWN    # ... then our close_notify is sent, and the peer's awaited
     TLS_OVER        # failed, aborted, or lost
 
 
@@ -21,10 +21,10 @@ cdef class TlsConnection(Sink):
     cdef readonly Records records
     cdef readonly Application application
     cdef readonly object raw          # the transport below; None before connection_made
-    cdef StreamTransport stream       # the same, where it is one of ours over a socket; else None
-    cdef object cvars                 # the contextvars.Context the transport below calls us in
-    cdef readonly dict extra          # of get_extra_info
-    cdef object waiter                # the future of whoever waits for the handshake; None once told
+    cdef StreamTransport stream       # the same, if it is one of ours over a socket; otherwise None
+    cdef object cvars                 # the contextvars.Context in which the transport below calls us
+    cdef readonly dict extra          # for get_extra_info
+    cdef object waiter                # a future for the outcome of the handshake; None once it is done
     cdef object handshake_timeout     # seconds
     cdef object shutdown_timeout
     cdef object handshake_timer
@@ -32,12 +32,12 @@ cdef class TlsConnection(Sink):
     cdef double started               # debug mode: when the handshake began
     cdef TlsState state
     cdef bint encrypting
-    cdef bint done_with               # closed by an application that knew it was closed
-    cdef bint raw_ended               # the transport below has said EOF
-    cdef bint raw_paused              # it has told us to pause writing
-    cdef bint raw_reading_paused      # we have told it to pause reading
+    cdef bint done_with               # the application closed it twice
+    cdef bint raw_ended               # the transport below has reported EOF
+    cdef bint raw_paused              # the transport below has called our pause_writing()
+    cdef bint raw_reading_paused      # we have called its pause_reading()
     cdef Backlog backlog
-    cdef readonly tuple marks         # (low, high) of writing, as they were given
+    cdef readonly tuple marks         # the water marks of writing (low, high), as they were given
     cdef readonly tuple read_marks
     cdef Py_ssize_t high, low         # ... in bytes
     cdef Py_ssize_t read_high, read_low

@@ -1,10 +1,10 @@
-# TlsConnection: TLS between a transport below, whose protocol it is, and an application. Owns the state of the
-# connection and the timers of handshake and shutdown. What asyncio's SSLProtocol does, without a Python frame on the way
-# of the data: ciphertext comes from a compiled transport through `bytes_arrived`, plain text goes on through an
-# Application. Below may also be any other transport, TLS for one.
+# TlsConnection: one TLS connection, the protocol of a transport below and the transport of an application above. Owns the
+# state of the connection and the timers of handshake and shutdown. It does what asyncio's SSLProtocol does, but without a
+# Python frame in the path of the data: ciphertext comes from a compiled transport through `bytes_arrived`, plain text goes
+# on through an Application. The transport below may be of any other kind, such as another TLS transport.
 #
-# What is written in one turn is encrypted when the turn ends, as one, and so leaves in one send; what is written while
-# data is being delivered, right after that; and at once where it is much.
+# Data written in one turn is encrypted together at the end of the turn, and so leaves in one send. Data written while
+# arrived data is delivered is encrypted right after that, and a large amount at once.
 import contextvars
 from asyncio import constants, exceptions, protocols, sslproto
 from asyncio.log import logger
@@ -23,7 +23,7 @@ from uringloop._core.transport.stream cimport StreamTransport
 from uringloop._core.transport.transport cimport Sink, bytes_reaching, bytes_within, water_marks
 
 cdef enum:
-    ENCRYPT_FROM = 65536  # so much is not left to the end of the turn
+    ENCRYPT_FROM = 65536  # from this size on, don't wait for the end of the turn
 
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef object ssl = sslproto.ssl
@@ -44,7 +44,7 @@ cdef class TlsConnection(Sink):
         self.set_write_limits()
         self.set_read_limits()
 
-    # A protocol to whoever asks, although a compiled class cannot inherit from it.
+    # For isinstance: a compiled class cannot inherit from asyncio's protocols.
     @property
     def __class__(self):
         return protocols.Protocol
@@ -52,7 +52,7 @@ cdef class TlsConnection(Sink):
     def __repr__(self):
         return f"<TlsConnection {_STATES[<int> self.state]} queued={self.backlog.size} on {self.raw!r}>"
 
-    # What asyncio calls its own by, and programs look at
+    # Names of asyncio's SSLProtocol, which programs use
 
     @property
     def _transport(self):
@@ -109,7 +109,7 @@ cdef class TlsConnection(Sink):
         self.hand_shake()
 
     def data_received(self, data):
-        """From a transport that is not compiled."""
+        """Called by a transport that is not compiled."""
         cdef bytes copied = bytes(data)
         self.bytes_arrived(PyBytes_AS_STRING(copied), PyBytes_GET_SIZE(copied))
 
@@ -120,12 +120,12 @@ cdef class TlsConnection(Sink):
         return self.advance()
 
     def take_over(self, data):
-        """Ciphertext that had been read by somebody else, before the connection begins."""
+        """Take ciphertext that other code has read before the connection begins."""
         cdef bytes copied = bytes(data)
         self.records.feed(PyBytes_AS_STRING(copied), PyBytes_GET_SIZE(copied))
 
     cdef int advance(self) except -1:
-        """More has arrived."""
+        """Process ciphertext that has arrived."""
         if self.state == TLS_OPEN:
             return self.read()
         if self.state == TLS_HANDSHAKE:
@@ -137,7 +137,7 @@ cdef class TlsConnection(Sink):
         return 0
 
     def eof_received(self):
-        """Returns whether the transport below stays open: while there is something left for a paused reader."""
+        """Return whether the transport below stays open, which it does while data is left for a paused reader."""
         self.raw_ended = True
         if self.loop._debug:
             logger.debug("%r received EOF", self)
@@ -176,7 +176,7 @@ cdef class TlsConnection(Sink):
             self.forget()
 
     cdef int forget(self) except -1:
-        """Closed twice: no more questions, as asyncio has it. Who keeps the transport does not keep the SSLContext."""
+        """Closed twice: drop what get_extra_info returns, as asyncio does, so that the transport keeps no SSLContext."""
         self.done_with = True
         if self.state == TLS_OVER and self.application.protocol is None:
             self.extra.clear()
@@ -224,11 +224,11 @@ cdef class TlsConnection(Sink):
                 self.application.stage = STAGE_MADE
                 self.application.protocol.connection_made(self.application.transport)
         except (SystemExit, KeyboardInterrupt):
-            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # with what came by now, when it runs again
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # process the data when the loop runs again
             self.wake_waiter(None)
             raise
         self.wake_waiter(None)
-        # What came with the end of the handshake; and what the other end is waiting for.
+        # Deliver data that came with the end of the handshake, and send what the peer waits for.
         return self.read() if self.state == TLS_OPEN else 0
 
     def stop_handshake_timer(self):
@@ -248,7 +248,7 @@ cdef class TlsConnection(Sink):
     # Reading
 
     cdef int read(self) except -1:
-        """Deliver what there is, and then what was written meanwhile."""
+        """Deliver the plain text, then encrypt what was written meanwhile."""
         try:
             self.deliver()
             if self.state == TLS_OPEN:
@@ -256,7 +256,7 @@ cdef class TlsConnection(Sink):
                 self.control_writing()
                 self.control_raw_reading()
         except (SystemExit, KeyboardInterrupt):
-            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # with the rest, when the loop runs again
+            (<object> self.loop).call_soon(self._go_on, context=self.cvars)  # deliver the rest when the loop runs again
             raise
         except BaseException as error:
             return self.fatal(error, "Fatal error on SSL protocol")
@@ -285,7 +285,7 @@ cdef class TlsConnection(Sink):
         return 0
 
     def _go_on(self):
-        """Reading was resumed, interrupted, or enough for one turn."""
+        """Continue after reading was resumed or interrupted, or in the next turn after enough for one."""
         self.application.sated = False
         if self.state == TLS_OPEN:
             self.read()
@@ -300,7 +300,7 @@ cdef class TlsConnection(Sink):
             (<object> self.loop).call_soon(self._go_on, context=self.cvars)
 
     cdef int control_raw_reading(self) except -1:
-        """While the application is paused, ciphertext is taken up to a limit."""
+        """While the application has paused reading, accept ciphertext only up to a limit."""
         cdef Py_ssize_t size
         if not self.application.paused and not self.application.sated and not self.raw_reading_paused:
             return 0
@@ -322,7 +322,7 @@ cdef class TlsConnection(Sink):
     # Writing
 
     cdef int write(self, bytes data) except -1:
-        """Queue it; it leaves at the latest when this turn ends."""
+        """Queue the data, to be sent at the end of this turn at the latest."""
         if self.state != TLS_OPEN and self.state != TLS_HANDSHAKE:
             if self.conn_lost >= LOG_THRESHOLD:
                 logger.warning("SSL connection is closed")
@@ -340,7 +340,7 @@ cdef class TlsConnection(Sink):
         return 0
 
     cdef int run(self, object loop) except -1:
-        """The turn ends. What was written while data was delivered has left."""
+        """The turn ends: encrypt what was written. Data written while data was delivered is already sent."""
         if self.state != TLS_OPEN or self.backlog.size == 0:
             return 0
         context_enter(<PyObject *> self.cvars)
@@ -351,7 +351,7 @@ cdef class TlsConnection(Sink):
         return 0
 
     cdef bint forking(self) noexcept:
-        """Records are numbered: the peer refuses one that two processes have made."""
+        """Encrypt before a fork: records are numbered, and the peer refuses a number that two processes have used."""
         cdef Py_ssize_t size = self.backlog.size
         if self.state == TLS_OPEN:
             try:
@@ -361,7 +361,7 @@ cdef class TlsConnection(Sink):
         return self.backlog.size < size
 
     cdef int flush(self) except -1:
-        """Encrypt what the transport below is ready to take; see that the writer is paused, or goes on."""
+        """Encrypt what the transport below is ready to take, and pause or resume the writer."""
         try:
             self.encrypt(False)
             self.control_writing()
@@ -372,11 +372,11 @@ cdef class TlsConnection(Sink):
         return 0
 
     cdef int encrypt(self, bint everything) except -1:
-        """`everything`: whether or not the transport below is ready to take it."""
+        """Encrypt the backlog; with `everything` even if the transport below is not ready to take it."""
         cdef Py_ssize_t count = 0, size = 0
         cdef const char *start
         if self.encrypting:
-            return 0  # called back from within ssl, which reads from the backlog
+            return 0  # called by a callback from within ssl, which is reading from the backlog
         while self.backlog.size and (everything or not self.raw_paused):
             start = self.backlog.first(&size)
             self.encrypting = True
@@ -387,11 +387,11 @@ cdef class TlsConnection(Sink):
             self.backlog.taken(count)
             self.push_out(count)
             if count == 0:
-                return 0  # until the peer has said more
+                return 0  # until more ciphertext arrives from the peer
         return self.push_out(0) if count == 0 and (everything or not self.raw_paused) else 0
 
     cdef int push_out(self, Py_ssize_t written) except -1:
-        """Hand what is encrypted to the transport below; if nothing was written there need not be any."""
+        """Pass the ciphertext to the transport below; there may be some even if the application wrote nothing."""
         cdef bytes data
         if self.raw is None or written == 0 and self.records.unsent() == 0:
             return 0
@@ -424,7 +424,7 @@ cdef class TlsConnection(Sink):
     # The end
 
     cdef int close(self) except -1:
-        """Send what is queued and our close_notify, wait for the peer's, then close the transport below."""
+        """Send queued data and our close_notify, wait for the peer's, then close the transport below."""
         if self.state in (TLS_FLUSHING, TLS_SHUTDOWN, TLS_OVER):
             return 0
         self.application.closed = True
@@ -437,7 +437,7 @@ cdef class TlsConnection(Sink):
         self.watch_shutdown()
         if self.raw_reading_paused:
             self.raw_reading_paused = False
-            self.raw.resume_reading()  # the peer's close_notify is behind what nobody wants
+            self.raw.resume_reading()  # the peer's close_notify comes after data that will be discarded
         return self.finish_flushing()
 
     cdef int finish_flushing(self) except -1:
@@ -464,7 +464,7 @@ cdef class TlsConnection(Sink):
         try:
             self.tell_eof()
         finally:
-            # The transport below sends what it has first, which a peer that does not read can delay for ever.
+            # The transport below sends its data first, which a peer that doesn't read can delay forever.
             self.watch_shutdown()
             (<object> self.loop).call_soon(self.raw.close)
         return 0
@@ -480,13 +480,13 @@ cdef class TlsConnection(Sink):
 
     cdef int abort(self, object error) except -1:
         if error is None and self.state == TLS_OPEN:
-            self.flush()  # what was written in this turn: asyncio's own loop has sent it by now
+            self.flush()  # asyncio's own loop would have sent by now what was written in this turn
         self.application.closed = True
         self.state = TLS_OVER
         return self.cut(error)
 
     cdef int cut(self, object error) except -1:
-        """End the connection below at once."""
+        """Abort the connection below at once."""
         if self.stream is not None:
             return self.stream.force_close(error)
         if self.raw is not None:

@@ -1,5 +1,5 @@
 cdef class Window:
-    # Memory of somebody else's, as a buffer to call ssl's objects with: valid for that call only.
+    # The caller's memory as a buffer for a call of ssl's objects; valid only during that call.
     cdef char *start
     cdef Py_ssize_t size
     cdef bint writable
@@ -11,15 +11,15 @@ cdef class Window:
 cdef class Records:
     # The loop's thread only.
     cdef readonly object tls        # the ssl.SSLObject
-    cdef object data                # what reads and writes: the object inside of it where the outer adds nothing
-    cdef bint lends                 # ... and may be lent memory: it is OpenSSL's own, which keeps none
+    cdef object data                # the object to read and write with: `tls`, or the object inside it if `tls` adds nothing
+    cdef bint lends                 # ... that object is the ssl module's own: it keeps no buffer, so memory may be lent to it
     cdef Window window
     cdef readonly object incoming   # the two ssl.MemoryBIOs
     cdef readonly object outgoing
-    cdef Py_ssize_t fed             # bytes of ciphertext that may still become plain text: at least as much room is needed
-    cdef bint dry                   # there is no more plain text until more has arrived
-    cdef object failure             # what the next read raises, or None
-    cdef readonly bint ended        # the peer's close_notify was read: there never will be
+    cdef Py_ssize_t fed             # bytes of ciphertext that may still become plain text: reads need room for as many
+    cdef bint dry                   # there is no plain text until more ciphertext arrives
+    cdef object failure             # the exception that the next read raises, or None
+    cdef readonly bint ended        # the peer's close_notify was read: no more plain text follows
 
     cdef int feed(self, const char *data, Py_ssize_t length) except -1
     cdef Py_ssize_t waiting(self) except -1

@@ -1,14 +1,14 @@
-# Records: one TLS session between two memory buffers, CPython's own ssl objects called with as few frames, copies and
-# exceptions as they allow. Owns the SSLObject and its MemoryBIOs. Knows no transport, no protocol and no state of the
+# Records: one TLS session between two memory buffers. It calls CPython's own ssl objects, with as few frames, copies and
+# exceptions as possible. Owns the SSLObject and its MemoryBIOs. Knows no transport, no protocol and no state of the
 # connection.
 #
-# Asking for plain text where there is none raises SSLWantReadError, which costs as much as decrypting a small record.
-# So it is asked for only where ciphertext has arrived since, or is left: `dry` says that neither is so.
+# A read without plain text raises SSLWantReadError, which costs as much as decrypting a small record. So it reads only if
+# ciphertext has arrived since the last read, or is left: `dry` means that neither is the case.
 from asyncio import sslproto
 
 try:
     import _ssl
-except ImportError:  # a Python without it
+except ImportError:  # a Python without ssl
     pass
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -31,21 +31,21 @@ cdef extern from *:
     PyObject *PyBytes_FromStringAndSize_raw "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
 
 cdef enum:
-    RECORD = 18432  # no record is longer, with all that is around it
+    RECORD = 18432  # the longest record, with all of its overhead
     SMALLEST = 256
-    MOST = 1 << 30  # ssl counts in a C int
+    MOST = 1 << 30  # ssl's sizes are C ints
 
 cdef object ssl = sslproto.ssl  # None in a Python without it
 cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
-# Compiled, it lets go of a buffer before it returns. Anything else may keep what it is given, as a tracer does.
+# The compiled object releases a buffer before it returns. Others, such as a tracer's, may keep the buffer.
 cdef object _Inner = _ssl._SSLSocket if ssl is not None else None
 cdef object _ZeroReturn = ssl.SSLZeroReturnError if ssl is not None else ()
-# While these are SSLObject's own, they only pass on to the object inside.
+# As long as these methods are SSLObject's own, they only call the object inside.
 cdef tuple _PLAIN = tuple(ssl.SSLObject.__dict__[name] for name in ("read", "write", "pending")) if ssl is not None else ()
 
 
 cdef inline object call(object room, str name, object first, object second):
-    """room.name(first, second); either may be left out, as NULL would be: None stands for it."""
+    """Call room.name(first, second); an argument that is None is left out."""
     cdef PyObject *stack[4]
     stack[1] = <PyObject *> room
     stack[2] = <PyObject *> first
@@ -55,7 +55,7 @@ cdef inline object call(object room, str name, object first, object second):
 
 
 cdef object _inside(object tls):
-    """The object that `tls` passes reads and writes on to; `tls` itself where it is of another make."""
+    """The object that `tls` passes reads and writes to; `tls` itself if it is not a plain SSLObject."""
     kind = type(tls)
     if tuple([getattr(kind, name, None) for name in ("read", "write", "pending")]) != _PLAIN:
         return tls
@@ -65,12 +65,12 @@ cdef object _inside(object tls):
 
 cdef class Window:
     cdef Window over(self, const char *start, Py_ssize_t size):
-        """To be read."""
+        """A window for reading from the memory."""
         self.start, self.size, self.writable = <char *> start, size, False
         return self
 
     cdef Window onto(self, char *start, Py_ssize_t size):
-        """To be written."""
+        """A window for writing to the memory."""
         self.start, self.size, self.writable = start, size, True
         return self
 
@@ -91,7 +91,7 @@ cdef class Records:
         self.window = Window()
 
     cdef int feed(self, const char *data, Py_ssize_t length) except -1:
-        """Ciphertext that has arrived: copied."""
+        """Copy ciphertext that has arrived."""
         if length == 0:
             return 0
         call(self.incoming, "write", self.window.over(data, length), None)
@@ -100,11 +100,11 @@ cdef class Records:
         return 0
 
     cdef Py_ssize_t waiting(self) except -1:
-        """Bytes of ciphertext that were not looked at yet."""
+        """The number of bytes of ciphertext that were not processed yet."""
         return self.incoming.pending
 
     cdef Py_ssize_t read_into(self, char *room, Py_ssize_t size) except -1:
-        """Plain text, one record at most: how much, 0 where there is none (`dry`) or will be none (`ended`)."""
+        """Read plain text of at most one record; return its size, 0 if there is none yet (`dry`) or no more (`ended`)."""
         cdef Py_ssize_t count
         if self.dry or self.ended:
             return 0
@@ -119,13 +119,13 @@ cdef class Records:
                 count = self.read_copy(room, size)
         except _NOT_NOW:
             self.dry = True
-            self.fed = min(self.fed, <Py_ssize_t> RECORD)  # what has arrived of a record is inside
+            self.fed = min(self.fed, <Py_ssize_t> RECORD)  # the session holds a partial record at most
             return 0
         self.look(count, size)
         return count
 
     cdef Py_ssize_t read_copy(self, char *room, Py_ssize_t size) except -1:
-        """The same from an object that may keep what it is given."""
+        """The same from an object that may keep the buffer."""
         cdef bytes data = call(self.data, "read", size, None) or b""
         if PyBytes_GET_SIZE(data) > size:
             raise ValueError(f"read({size}) of {self.data!r} returned {PyBytes_GET_SIZE(data)} bytes")
@@ -133,7 +133,7 @@ cdef class Records:
         return PyBytes_GET_SIZE(data)
 
     cdef int look(self, Py_ssize_t count, Py_ssize_t size) except -1:
-        """What a read of up to `size` bytes has left, that gave `count`."""
+        """Update the state after a read of up to `size` bytes that returned `count`."""
         if count == 0:
             self.ended = True
         elif self.waiting() == 0 and (count < size or call(self.data, "pending", None, None) == 0):
@@ -144,7 +144,7 @@ cdef class Records:
         return 0
 
     cdef bytes read_one(self):
-        """The plain text of what is one small record as a rule: ssl makes the bytes itself."""
+        """The plain text of usually one small record: ssl makes the bytes object itself."""
         cdef Py_ssize_t size = self.fed
         cdef bytes data
         try:
@@ -156,7 +156,7 @@ cdef class Records:
         return data
 
     cdef bytes read_all(self):
-        """All the plain text there is by now. What went wrong behind it is raised by the next read."""
+        """All available plain text. If an error follows it, the next read raises that."""
         cdef Py_ssize_t room = max(self.fed, <Py_ssize_t> SMALLEST), got = 0, count
         cdef PyObject *data
         cdef bytes first = None
@@ -181,14 +181,14 @@ cdef class Records:
                 _PyBytes_Resize(&data, got)
         except Exception as error:
             if data is NULL or (got == 0 and first is None):
-                Py_XDECREF(data)  # growing it failed, and has freed it, or there is nothing in it
+                Py_XDECREF(data)  # NULL if growing it failed, which has freed it; otherwise it is empty
                 raise
-            self.failure = error  # what came before it is good
+            self.failure = error  # the plain text before it is valid
             _PyBytes_Resize(&data, got)
         return <bytes> steal(data) if first is None else first + <bytes> steal(data)
 
     cdef int discard(self, char *room, Py_ssize_t size) except -1:
-        """Read what nobody will want any more, up to the peer's close_notify."""
+        """Read and discard plain text, up to the peer's close_notify."""
         try:
             while self.read_into(room, size) > 0:
                 pass
@@ -209,16 +209,16 @@ cdef class Records:
         return max(0, min(count, size))
 
     cdef int close(self) except -1:
-        """Let go of the session; what it had is gone."""
+        """Drop the session, with its unread data."""
         self.tls = self.data = None
         self.incoming = self.outgoing = ssl.MemoryBIO()
         self.ended = True
         return 0
 
     cdef Py_ssize_t unsent(self) except -1:
-        """Bytes of ciphertext to be taken."""
+        """The number of bytes of ciphertext to send."""
         return self.outgoing.pending
 
     cdef bytes take(self):
-        """All the ciphertext there is to send."""
+        """Take all the ciphertext to send."""
         return call(self.outgoing, "read", None, None)

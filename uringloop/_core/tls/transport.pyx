@@ -1,5 +1,5 @@
-# TlsTransport: what the application sees of a TLS connection, asyncio's Transport interface. Owns nothing: the
-# connection does. Copies what is written, which the caller may change afterwards.
+# TlsTransport: the application's transport of a TLS connection, with asyncio's Transport interface. Owns nothing: the
+# connection does. Copies written data, because the caller may change it afterwards.
 from asyncio import constants
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -13,11 +13,11 @@ from uringloop._core.objects.unclosed cimport warn_unclosed
 
 
 class SSLStreamInterface(StreamInterface):
-    """What the transport says it is. Programs look for "SSL" in the name."""
+    """The class that `__class__` shows. Programs look for "SSL" in the name."""
 
 
 cdef bytes _copied(object data):
-    """The bytes of what asyncio takes, as they are now; a memoryview need not be contiguous."""
+    """A copy of the data as bytes: of any type that asyncio accepts, also of a memoryview that is not contiguous."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"data: expecting a bytes-like instance, got {type(data).__name__}")
     return bytes(data)
@@ -41,14 +41,14 @@ cdef class TlsTransport:
         if self.connection is not None and not self.connection.application.closed:
             try:
                 warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
-            finally:  # where warnings are errors, too
+            finally:  # also where the warning raises
                 self.connection.application.closed = True
 
     def _where_made(self):
         where = getattr(self.connection.raw, "_where_made", None)
         return "" if where is None else where()
 
-    # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
+    # For isinstance(transport, asyncio.Transport): a compiled class cannot inherit from it.
     @property
     def __class__(self):
         return SSLStreamInterface
@@ -70,7 +70,8 @@ cdef class TlsTransport:
         return self.connection.cvars
 
     def get_extra_info(self, name, default=None):
-        """What the transport below says, and of TLS: sslcontext, ssl_object, peercert, cipher, compression."""
+        """Return information from the transport below, or about TLS: sslcontext, ssl_object, peercert, cipher, compression.
+        """
         return self.connection.get_extra_info(name, default)
 
     def set_protocol(self, protocol):
@@ -91,7 +92,7 @@ cdef class TlsTransport:
         self.connection.resume_reading()
 
     def set_read_buffer_limits(self, high=None, low=None):
-        """Of the ciphertext that is kept while reading is paused."""
+        """Set the limits of the ciphertext that is kept while reading is paused."""
         self.connection.set_read_limits(high, low)
 
     def get_read_buffer_limits(self):
@@ -103,7 +104,7 @@ cdef class TlsTransport:
     # Writing
 
     def write(self, data):
-        """Encrypt and send it, at the latest when this turn ends."""
+        """Encrypt and send the data, at the end of this turn at the latest."""
         if type(data) is not bytes:
             data = _copied(data)
         if PyBytes_GET_SIZE(data):
@@ -134,7 +135,7 @@ cdef class TlsTransport:
         return self.connection.application.writing_paused
 
     def _test__append_write_backlog(self, data):
-        # Test suites written for asyncio's own loop call it.
+        # For test suites that were written for asyncio's own loop.
         if len(data):
             self.connection.backlog.append(bytes(data))
 
@@ -145,14 +146,14 @@ cdef class TlsTransport:
         return self.connection.application.closed or (raw is not None and raw.is_closing())
 
     def close(self):
-        """Send what is queued, say goodbye, wait for the peer's, then tell the protocol."""
+        """Send queued data and our close_notify, wait for the peer's, then call connection_lost."""
         if self.connection.application.closed:
             self.connection.forget()
         else:
             self.connection.close()
 
     def abort(self):
-        """Close now: what is queued is dropped."""
+        """Close at once, and drop queued data."""
         self.connection.abort(None)
 
     def _force_close(self, error):
