@@ -7,11 +7,11 @@ cdef class AcceptOp(Op):
     # The loop's thread only.
     cdef Engine engine
     cdef readonly object listener    # net/servers.py's Listener, None once stopped
-    cdef object late                 # once stopped: who takes what the kernel had accepted by then; None: it is closed
-    cdef int *accepted               # descriptors nobody has taken yet
+    cdef object late                 # once stopped: a callback for connections accepted by then; None: they are closed
+    cdef int *accepted               # accepted descriptors that were not passed on yet
     cdef Py_ssize_t count
     cdef Py_ssize_t size
-    cdef int error                   # why the kernel stopped, 0 if it did not say
+    cdef int error                   # the error that ended the operation, or 0
     cdef bint ended
 
     cdef void _store_accepted(self, int fd) noexcept

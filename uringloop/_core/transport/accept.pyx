@@ -1,5 +1,5 @@
-# AcceptOp: accepting on one listening socket. Owns accepted descriptors until a transport or the listener has
-# taken them. What a connection becomes, and what to do without resources, is net/servers.py's.
+# AcceptOp: the accept operation of one listening socket. Owns accepted descriptors until a transport or the listener
+# takes them. net/servers.py sets up the connections, and handles a lack of resources.
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, realloc
@@ -36,14 +36,14 @@ cdef class AcceptOp(Op):
             self.engine.submit(self)
 
     def stop(self, late=None):
-        """Accept no more: connections the kernel had accepted for us already are given to `late`, or closed."""
+        """Stop accepting. Connections that the kernel has already accepted go to `late`, or are closed."""
         if self.listener is None:
             return
         self.listener = None
         self.late = late
         if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
             self.engine.cancel(self)
-            # Now: the port is free once the kernel has let go, and the caller may bind it again at once.
+            # Now: the port is only free when the kernel has ended the operation, and the caller may bind it again at once.
             self.engine.flush_now()
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
@@ -73,7 +73,7 @@ cdef class AcceptOp(Op):
         if self.count == self.size:
             larger = <int *> realloc(self.accepted, (2 * self.size + 16) * sizeof(int))
             if larger is NULL:
-                c_close(fd)  # no memory for a number: there is none for a connection either
+                c_close(fd)  # without memory for a number, there is none for a connection either
                 return
             self.accepted = larger
             self.size = 2 * self.size + 16
@@ -93,7 +93,7 @@ cdef class AcceptOp(Op):
                 else:
                     self.listener.connected(fd)
         except BaseException:
-            # Leaves the loop (KeyboardInterrupt): what is left is taken when it runs again.
+            # The exception leaves the loop (KeyboardInterrupt): take the rest when the loop runs again.
             if not self.queued:
                 ready_push(self.engine.ready, self)
             raise
@@ -124,6 +124,6 @@ cdef class AcceptOp(Op):
         elif error and error not in (EAGAIN, EINTR, ECONNABORTED, ECANCELED):
             self.listener.failed(error)
             return 0
-        if self.listener.fileno() == self.fd:  # else it was closed, and the number may be another's
+        if self.listener.fileno() == self.fd:  # otherwise it was closed, and another file may have the number
             self.start()
         return 0

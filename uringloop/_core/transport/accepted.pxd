@@ -17,10 +17,10 @@ cdef class Accepted(Runnable):
 
 
 cdef class Accepting:
-    # The loop's thread only; `pending` is read by any.
+    # Only the loop's thread uses these, but any thread reads `pending`.
     cdef Loop loop                 # None once closed
-    cdef dict pending              # Accepted: None, in the order they came
-    cdef list callbacks            # (callback, context): called once nothing is pending
+    cdef dict pending              # Accepted: None, in the order of arrival
+    cdef list callbacks            # (callback, context), called once nothing is pending
     cdef public bint _asyncio_future_blocking
     cdef object name
     cdef object __weakref__

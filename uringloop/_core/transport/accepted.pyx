@@ -1,12 +1,12 @@
-# Accepted: an accepted connection until its protocol has been introduced to its transport. Accepting: all of these of
-# one loop, as a task.
+# Accepted and Accepting: an accepted connection until its protocol has its transport, and a task that stands for all of
+# these of one loop.
 #
-# asyncio has a task for each, `_accept_connection2`. Programs find it in `all_tasks()`, and by cancelling it they close a
+# In asyncio each has a task of its own, `_accept_connection2`. Programs find it in `all_tasks()`, and by cancelling it they close a
 # connection that no task of their own serves yet. Such a task would make a connection 5 to 8 % more expensive (16,500
 # instructions in place of 1,500, CPython 3.11), so one object stands for all: asyncio knows it as a task from the first
 # connection on, and it is done whenever no connection is being set up.
 #
-# In which turn what runs is asyncio's: connection_made comes one turn after the factory, and one turn after that the
+# The calls come in the same turns as in asyncio: connection_made one turn after the factory, and one turn later the
 # connection is set up.
 import contextvars
 from asyncio import exceptions, format_helpers, tasks
@@ -22,7 +22,7 @@ from uringloop._core.transport.stream cimport StreamTransport, accept_stream_tra
 
 
 cdef int _call_soon(Loop loop, Runnable node) except -1:
-    """Behind what other threads have handed in by now, as call_soon() does it."""
+    """Queue it behind the work that other threads have submitted by now, as call_soon() does."""
     if ur_load_flag(&loop.inbox.filled):
         loop.inbox.take(loop.ready)
     ready_push(loop.ready, node)
@@ -55,12 +55,12 @@ cdef class Accepted(Runnable):
         except BaseException as error:
             if transport._protocol is None:
                 transport._report(error, "Error on transport creation for incoming connection")
-                transport.force_close(None)  # no protocol will read it, nor close it
+                transport.force_close(None)  # no protocol will read from it or close it
             else:
                 method = getattr(transport._protocol, "connection_made", transport._protocol)
                 described = format_helpers._format_callback_source(method, (transport,))
                 transport._report(error, f"Exception in callback {described}")
-        finally:  # also for when the loop runs again
+        finally:  # also if an exception leaves the loop, for its next run
             if not transport.closing:
                 transport.begin_reading()
             if self.cancelled:
@@ -86,7 +86,7 @@ cdef class Accepted(Runnable):
 
 
 cdef class Accepting:
-    """What `all_tasks()` has while connections are being set up."""
+    """The task that `all_tasks()` shows while connections are being set up."""
 
     def __cinit__(self, Loop loop):
         self.loop = loop
@@ -115,10 +115,10 @@ cdef class Accepting:
         tasks._unregister_task(self)
         self.loop = None
 
-    # What asyncio and programs ask of a task
+    # The interface of a task that asyncio and programs use
 
     def cancel(self, msg=None):
-        """Close what is being set up, as soon as connection_made was called."""
+        """Close the connections being set up, each as soon as connection_made was called."""
         cdef Accepted accepted
         for accepted in self.pending:
             accepted.cancelled = True
@@ -190,7 +190,7 @@ cdef class Accepting:
 
 
 cdef Accepting _accepting_of(Loop loop):
-    """The one of this loop, whose thread this is."""
+    """The Accepting of the loop; only in its thread."""
     cdef Accepting accepting = (<object> loop)._accepting
     if accepting is None:
         accepting = Accepting.__new__(Accepting, loop)
@@ -206,7 +206,7 @@ def connected(listener, int fd):
     cdef bint with_tls
     try:
         listener._failing = False
-        cvars = listener._context.copy()  # what one connection's callbacks set is none of the others' business
+        cvars = listener._context.copy()  # a copy: the variables that one connection's callbacks set are not the others'
         accepted = Accepted.__new__(Accepted)
         accepted.accepting = _accepting_of(<Loop> listener._loop)
         accepted.listener = listener

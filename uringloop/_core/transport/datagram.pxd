@@ -9,25 +9,25 @@ from uringloop._core.transport.transport cimport Transport
 cdef class DatagramPoll(Op):
     cdef DatagramTransport transport    # None once closed
     cdef uint32_t events
-    cdef bint readiness_known           # no ring: readiness was announced
+    cdef bint readiness_known           # without a ring: the descriptor is ready
 
 
 cdef class DatagramTransport(Transport):
     # The loop's thread only.
-    cdef readonly object _address       # the only one that may be sent to, or None
+    cdef readonly object _address       # the only address that may be sent to, or None
     cdef int family
     cdef bint connected
     cdef ReceiveRoom room
     cdef DatagramPoll reader
     cdef DatagramPoll writer            # made when a send would block
-    cdef bint by_program                # in sendto(): the caller's context is the one to tell of errors in
-    cdef bint delivering                # sends are gathered until all that arrived is delivered
-    cdef DatagramBatch outgoing         # the gathered ones; made at the first
-    cdef object waiting                 # (data, address), once a send would block
+    cdef bint by_program                # in sendto(): error_received runs in the caller's context
+    cdef bint delivering                # sends are gathered until all arrived data is delivered
+    cdef DatagramBatch outgoing         # the gathered datagrams; made on first use
+    cdef object waiting                 # queued (data, address), once a send would block
     cdef Py_ssize_t waiting_bytes
-    cdef Peers peers                    # made at the first datagram
+    cdef Peers peers                    # made on first use
     cdef readonly bint _paused          # pause_reading() was called
-    cdef tuple undelivered              # (data, addresses) received by then, or when an interrupt came
+    cdef tuple undelivered              # (data, addresses) received before a pause or an interrupt
 
     cdef int readable(self) except -1
     cdef int writable(self) except -1

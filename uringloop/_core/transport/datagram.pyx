@@ -1,7 +1,7 @@
-# DatagramTransport: UDP and Unix datagrams, asyncio's DatagramTransport interface. Waits for readiness through
-# the engine, then receives as many datagrams with one system call as there are; answers sent while those are
-# delivered leave together (outgoing.pyx), all other sends at once. An error of a call is told to the protocol and never
-# closes the transport. Owns what could not be sent yet.
+# DatagramTransport: UDP and Unix datagrams, with asyncio's DatagramTransport interface. It waits for readiness through
+# the engine, then receives many datagrams with one system call. Answers sent while these are delivered leave together
+# (outgoing.pyx), all other datagrams at once. It reports errors of system calls to the protocol, and they never close the
+# transport. Owns the datagrams that could not be sent yet.
 import os
 from asyncio import constants
 from asyncio.log import logger
@@ -37,17 +37,17 @@ cdef extern from *:
     object checked "ur_datagram_checked"(PyObject *)
 
 cdef enum:
-    LARGEST = 262144      # of other kinds; what asyncio's own loop offers
-    TURN = 128            # datagrams delivered before others have their turn
+    LARGEST = 262144      # for other sockets; as on asyncio's own loop
+    TURN = 128            # datagrams delivered before other callbacks run
     OVERHEAD = 8          # an empty datagram counts, too, in the write buffer's size
-    PATIENCE_NS = 100_000 # an answer waits no longer for those to datagrams behind it
+    PATIENCE_NS = 100_000 # the longest time that an answer waits for later answers
 
 cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef str _RECEIVED = "datagram_received"
 
 
 cdef class DatagramPoll(Op):
-    """One direction's readiness."""
+    """Waits for the readiness of one direction."""
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         sqe.opcode = IORING_OP_POLL_ADD
@@ -55,8 +55,8 @@ cdef class DatagramPoll(Op):
         sqe.poll32_events = self.events
 
     cdef int attempt(self, uint32_t *flags) noexcept:
-        # No ring: the first attempt is the submission's, the second is made because the descriptor is ready. If
-        # it is not after all, the system call finds out.
+        # Without a ring: the first attempt is made at the submission, the second because the descriptor is ready. If it is
+        # not ready after all, the system call finds out.
         self.readiness_known = not self.readiness_known
         return -EAGAIN if self.readiness_known else <int> self.events
 
@@ -75,8 +75,8 @@ cdef class DatagramPoll(Op):
         return 0
 
     cdef void dropped(self) noexcept:
-        """The loop is closing: `run` will not close the descriptor of an endpoint that is over."""
-        cdef DatagramTransport transport = self.transport  # a reference of our own, as in `run`: it lets go of us
+        """The loop is closing, so `run` can't close the descriptor of a closed endpoint: do that here."""
+        cdef DatagramTransport transport = self.transport  # our own reference, as in `run`: the transport may drop its reference to us
         if transport is not None and transport.connection_lost_called:
             transport.release()
 
@@ -106,7 +106,7 @@ cdef class DatagramTransport(Transport):
     # When to receive
 
     def _start_reading(self):
-        """Once connection_made was called."""
+        """Start receiving, once connection_made was called."""
         try:
             if self.reader is None and not self.closing and self.fd >= 0:
                 self.reader = make_poll(self, POLLIN)
@@ -142,7 +142,7 @@ cdef class DatagramTransport(Transport):
         cdef list data, addresses
         try:
             if self.undelivered is not None:
-                self._deliver_undelivered()  # before what comes now
+                self._deliver_undelivered()  # before newer datagrams
             while count and delivered < TURN and not self.closing and not self.conn_lost and not self._paused:
                 data, addresses = [], []
                 try:
@@ -158,12 +158,12 @@ cdef class DatagramTransport(Transport):
                 delivered += len(data)
                 if data:
                     self.deliver(data, addresses)
-        finally:  # KeyboardInterrupt leaves the loop, and must not leave a deaf transport
+        finally:  # after a KeyboardInterrupt, too, the transport must go on receiving
             self.read_on()
         return 0
 
     cdef int receive_batch(self, list data, list addresses) except -1:
-        """Append what one recvmmsg brings. False when nothing is left, so far as is known."""
+        """Append the datagrams of one recvmmsg. Return False if, as far as is known, none are left."""
         cdef Batch *batch = &self.room.batch
         cdef mmsghdr *message
         cdef int i, count
@@ -205,7 +205,7 @@ cdef class DatagramTransport(Transport):
                 return True
             raise OSError(errno, os.strerror(errno))
         data.append(PyBytes_FromStringAndSize(self.room.large, count))
-        # An unnamed sender has no address at all: asyncio's own loop shows None there.
+        # An unnamed sender has no address at all: asyncio's own loop shows None.
         addresses.append(address_from_raw(&raw, length))
         return True
 
@@ -216,7 +216,7 @@ cdef class DatagramTransport(Transport):
         return raw_from_address(self.family, address, raw, length)
 
     cdef int deliver(self, list data, list addresses) except -1:
-        """Hand datagrams to the protocol; what it sends meanwhile is gathered, and then sent."""
+        """Deliver datagrams to the protocol, gather the datagrams that it sends meanwhile, then send those."""
         cdef Py_ssize_t done = 0
         try:
             while done < len(data):
@@ -227,14 +227,14 @@ cdef class DatagramTransport(Transport):
                     self.delivering = False
                     self.send_gathered()
         except (SystemExit, KeyboardInterrupt):
-            if done < len(data):  # the others wait for the loop to run again
+            if done < len(data):  # the others are delivered when the loop runs again
                 self.undelivered = (data[done:], addresses[done:])
                 (<object> self._loop).call_soon(self._deliver_undelivered)
             raise
         return 0
 
     cdef int deliver_some(self, list data, list addresses, Py_ssize_t *done) except -1:
-        """As many as there are, or until the first answer has waited long enough."""
+        """Deliver all datagrams, or until the first answer has waited long enough."""
         cdef PyObject *stack[4]
         cdef Py_ssize_t i
         context_enter(<PyObject *> self.cvars)
@@ -272,7 +272,7 @@ cdef class DatagramTransport(Transport):
     # Sending
 
     def sendto(self, data, addr=None):
-        """Send one datagram, or queue it while the socket's buffer is full. The data may be changed afterwards."""
+        """Send one datagram, or queue it while the socket's buffer is full. The caller may change the data afterwards."""
         if type(data) is not bytes:
             if not isinstance(data, (bytes, bytearray, memoryview)):
                 raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
@@ -306,7 +306,7 @@ cdef class DatagramTransport(Transport):
         return 0
 
     cdef bint try_send(self, bytes data, object address) except -1:
-        """Send it, or tell of the error. False when there is no room."""
+        """Send the datagram, or report the error. Return False if the socket's buffer is full."""
         cdef sockaddr_storage raw
         cdef socklen_t length = 0
         cdef ssize_t count
@@ -337,7 +337,7 @@ cdef class DatagramTransport(Transport):
         return True
 
     cdef int gather(self, bytes data, object address) except -1:
-        """Keep it for the one system call that sends all answers. False for what cannot be among them."""
+        """Keep it for the system call that sends all answers. Return False if it can't be sent with them."""
         cdef sockaddr_storage raw
         cdef socklen_t length = 0
         if self.family != AF_INET and self.family != AF_INET6:
@@ -364,20 +364,20 @@ cdef class DatagramTransport(Transport):
         return 0
 
     cdef int flush(self) except -1:
-        """Send what was gathered."""
+        """Send the gathered datagrams."""
         cdef DatagramBatch outgoing = self.outgoing
         cdef int failures[MOST]
         cdef int failed = 0, gone, i
         cdef bint before = self.delivering
         cdef list data, fresh = []
         gone = outgoing.count if self.conn_lost else outgoing.send(self.fd, failures, &failed)
-        self.delivering = False  # nothing is added before all is told
+        self.delivering = False  # add nothing before all errors are reported
         try:
             data = outgoing.take(fresh)
             self.engine.gathering = None
             for i in range(gone, len(data)):
                 self.enqueue(data[i], self.peers.address_of(outgoing.names[i], outgoing.lengths[i]))
-            # Behind the last datagram: error_received may close the transport, or send.
+            # After the last datagram, because error_received may close the transport, or send.
             return self._tell_errors([OSError(failures[i], os.strerror(failures[i])) for i in range(failed)])
         finally:
             self.delivering = before
@@ -386,7 +386,7 @@ cdef class DatagramTransport(Transport):
         while errors:
             try:
                 self.failed(errors.pop(0))
-            except BaseException:  # leaves the loop: the others are told when it runs again
+            except BaseException:  # leaves the loop: report the other errors when it runs again
                 (<object> self._loop).call_soon(self._tell_errors, errors)
                 raise
         return 0
@@ -409,7 +409,7 @@ cdef class DatagramTransport(Transport):
         return 0
 
     cdef int writable(self) except -1:
-        """Send what waits while there is room. error_received may call close() and sendto(), which find the rest."""
+        """Send queued datagrams while there is room. error_received may call close() and sendto(), which see the rest."""
         cdef bytes data
         try:
             while self.waiting and not self.conn_lost:
@@ -435,9 +435,9 @@ cdef class DatagramTransport(Transport):
         return 0
 
     cdef int failed(self, object error) except -1:
-        """A system call's error: the protocol's business, never the end of the transport."""
+        """Report a system call's error to the protocol; it never closes the transport."""
         if self.by_program:
-            self._protocol.error_received(error)  # in the context of who calls, and what it raises is theirs
+            self._protocol.error_received(error)  # in the caller's context, and the caller gets its exceptions
             return 0
         try:
             self.call("error_received", error)
@@ -462,7 +462,7 @@ cdef class DatagramTransport(Transport):
     # The end
 
     def abort(self):
-        """Close now: what is queued is dropped. What datagram_received has sent by now is not queued."""
+        """Close at once, and drop queued data. Datagrams that datagram_received has sent by now are not dropped."""
         cdef bint before = self.by_program
         self.by_program = True
         try:
@@ -487,7 +487,7 @@ cdef class DatagramTransport(Transport):
     cdef int release(self) except -1:
         Transport.release(self)
         if self.fd < 0:
-            # The polls and the transport refer to each other; nothing needs that any more.
+            # Break the cycle between the polls and the transport.
             if self.reader is not None:
                 self.reader.transport = None
             if self.writer is not None:
@@ -496,7 +496,7 @@ cdef class DatagramTransport(Transport):
 
 
 def make_datagram_transport(Loop loop, sock, protocol, address, waiter, extra, cvars):
-    """A transport on a datagram socket, which is its own from now on."""
+    """Make a transport on a datagram socket, which the transport owns from now on."""
     cdef DatagramTransport transport = DatagramTransport.__new__(DatagramTransport)
     room = (<object> loop)._datagram_room
     if room is None:

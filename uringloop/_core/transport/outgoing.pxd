@@ -5,7 +5,7 @@ from uringloop._core.transport.peers cimport NAME
 
 cdef enum:
     BATCH = 32            # datagrams a system call receives
-    MOST = 64             # datagrams that wait for each other, and that the kernel cuts one message into
+    MOST = 64             # the most datagrams gathered, and the most that the kernel cuts one message into
     CONTROL = 24          # CMSG_SPACE(sizeof(uint16_t))
 
 
@@ -24,12 +24,12 @@ cdef class ReceiveRoom:
 
 
 cdef class DatagramBatch:
-    # One transport's. The loop's thread only, and no Python code while it sends.
+    # One per transport. Only the loop's thread uses it, and no Python code runs while it sends.
     cdef int count
     cdef int64_t since_ns                # when the first was added
-    cdef list data                       # what the pieces point to
-    cdef Py_ssize_t joined_below         # datagrams of this size and larger are refused when they are joined
-    cdef int by_itself                   # those before it were refused just now
+    cdef list data                       # the objects that the pieces point to
+    cdef Py_ssize_t joined_below         # the kernel refuses to join datagrams of this size or larger
+    cdef int by_itself                   # datagrams before this one are sent one by one: they were refused just now
     cdef iovec pieces[MOST]
     cdef char names[MOST][NAME]
     cdef socklen_t lengths[MOST]

@@ -5,9 +5,9 @@
 # size for one address is one message, which the kernel cuts up at the end of its way (UDP_SEGMENT): most of a
 # datagram's cost is that way. Owns the datagrams until they are taken.
 #
-# Where the kernel refuses a message of several (their size is above what fits the network's packets, checksums are off,
-# a tunnel is behind), they are sent one by one, and those of that size from then on. What is no UDP socket has no such
-# option, and one whose program cuts its messages itself is left to it: each is asked.
+# If the kernel refuses such a message (the datagrams are too large for the network's packets, checksums are off, a tunnel
+# is behind), they are sent one by one, and so are all of that size from then on. Each socket is asked for the option: only
+# UDP sockets have it, and a program may already use it itself.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcmp, memcpy
 
@@ -47,7 +47,7 @@ cdef extern from * nogil:
 
 cdef enum:
     LARGEST_UDP = 65536
-    LARGEST_MESSAGE = 65000  # of all its datagrams: an IP packet carries no more
+    LARGEST_MESSAGE = 65000  # the total of its datagrams: an IP packet carries no more
     # Not a power of two, or the first bytes of all datagrams would compete for the same cache lines.
     STRIDE = 65536 + 1088
 
@@ -78,7 +78,7 @@ cdef class DatagramBatch:
         self.joined_below = LARGEST_MESSAGE if cuts_datagrams() else 0
 
     cdef int add(self, bytes data, sockaddr_storage *raw, socklen_t length) except -1:
-        """The caller sends when there are MOST."""
+        """Add a datagram. The caller sends when there are MOST."""
         cdef int i = self.count
         if i == 0:
             self.since_ns = ur_now_ns()
@@ -91,10 +91,11 @@ cdef class DatagramBatch:
         return 0
 
     cdef int send(self, int fd, int *failures, int *failed) noexcept:
-        """Unconnected sockets only: sendmmsg forgets an error it meets behind a message it has sent, and only a connected
-        socket has errors that do not come again when that one is retried.
+        """Send the datagrams of an unconnected socket. Not for connected ones: sendmmsg drops an error that comes after a
+        message it has sent, and on a connected socket a retry may not repeat that error.
 
-        How many are gone, the errors' among them; for those behind there is no room. `failures` holds MOST errors."""
+        Return how many are done, including those that failed; the socket has no room for the rest. `failures` must hold MOST
+        errors."""
         cdef int first = 0, sent, i
         self.by_itself = 0
         while first < self.count:
@@ -115,13 +116,13 @@ cdef class DatagramBatch:
         return first
 
     cdef void _refused(self, int first, int error) noexcept:
-        """Joined they do not leave; which of them can not by itself, each is asked."""
+        """The kernel refused to join these datagrams: send them one by one, to find out which of them it refuses."""
         self.by_itself = first + <int> self.messages[0].msg_hdr.msg_iovlen
         if error == EINVAL or error == EMSGSIZE:
             self.joined_below = min(self.joined_below, <Py_ssize_t> self.pieces[first].iov_len)
 
     cdef int _compose(self, int fd, int first) noexcept:
-        """Messages of all from the first on; how many."""
+        """Make messages of all datagrams from the first on; return how many."""
         cdef mmsghdr *message
         cdef int run, made = 0
         cdef bint asked = False, joins = self.joined_below > 0
@@ -145,7 +146,7 @@ cdef class DatagramBatch:
         return made
 
     cdef int _run_from(self, int first) noexcept:
-        """How many are of the first one's size, and for its address; the last may be smaller."""
+        """How many datagrams have the first one's size and address; the last of them may be smaller."""
         cdef Py_ssize_t size = self.pieces[first].iov_len, total = size, this
         cdef int i = first + 1
         if not 0 < size < self.joined_below:
@@ -163,7 +164,7 @@ cdef class DatagramBatch:
         return i - first
 
     cdef list take(self, list fresh):
-        """All that were added, for a list to go on with."""
+        """Take all datagrams; `fresh` becomes the new, empty list."""
         data, self.data, self.count = self.data, fresh, 0
         return data
 

@@ -3,7 +3,7 @@ from cpython.object cimport PyObject
 from uringloop._core.kernel.libc cimport sockaddr_storage, socklen_t
 
 cdef enum:
-    PEERS = 128           # addresses remembered
+    PEERS = 128           # the number of addresses kept
     NAME = 28             # bytes of the longest IP address, a sockaddr_in6
 
 

@@ -1,5 +1,5 @@
-# Peers: the IP addresses a datagram transport was last sent something from, as the kernel writes them and as the tuples
-# that programs see. Owns those tuples.
+# Peers: a cache of the IP addresses that a datagram transport last received from, in the kernel's form and as the tuples
+# that programs see. Owns the tuples.
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.string cimport memcmp, memcpy, memset
 
@@ -13,11 +13,11 @@ cdef class Peers:
             Py_XDECREF(self.peers[i].address)
 
     cdef object address_of(self, const char *name, socklen_t length):
-        """The address as a tuple; one of the last is remembered, not made again."""
+        """The address as a tuple, from the cache if it is one of the last addresses."""
         cdef Peer *peer
         cdef PyObject *before
         cdef sockaddr_storage raw
-        # Both kinds of IP address have the port, the best of all cheap hashes, at the same place.
+        # Both kinds of IP address have the port, which is the best cheap hash, at the same place.
         peer = &self.peers[(<unsigned char> name[3] ^ <unsigned char> name[2]) & (PEERS - 1)]
         if length > NAME:
             length = NAME
@@ -34,7 +34,7 @@ cdef class Peers:
         return <object> peer.address
 
     cdef bint name_of(self, object address, sockaddr_storage *raw, socklen_t *length):
-        """Fill `raw`, or say no. An answer goes to the very tuple that was delivered: that one is remembered."""
+        """Fill `raw` if the cache holds this very tuple, as for an answer to a delivered datagram; otherwise return False."""
         cdef Peer *peer
         cdef object port
         if type(address) is not tuple or len(<tuple> address) < 2:

@@ -7,26 +7,26 @@ from uringloop._core.transport.transport cimport Transport
 
 
 cdef enum RecvMode:
-    RECV_MULTISHOT     # one submission, a completion with a provided buffer for each arrival
+    RECV_MULTISHOT     # one submission, and a completion with a provided buffer for each arrival
     RECV_ONESHOT       # the same, submitted again each time
     RECV_POLL          # no provided buffers: wait for readiness, then recv(2)
-    RECV_DIRECT        # much arrives at a time: wait for readiness, then recv(2) to where it belongs
+    RECV_DIRECT        # for large arrivals: wait for readiness, then recv(2) straight into the destination
 
 
 cdef class RecvOp(Op):
     # The loop's thread only.
-    cdef Transport transport     # None once the transport is done with receiving
+    cdef Transport transport     # None once the transport has finished receiving
     cdef Engine engine
     cdef BufferPool pool
     cdef uint8_t mode
-    cdef bint ended              # the kernel will say no more until it is submitted again
+    cdef bint ended              # the kernel reports nothing more until it is submitted again
     cdef int end_result          # ... with which result
-    cdef int32_t first           # buffers that arrived and were not delivered yet, chained through the pool
+    cdef int32_t first           # filled buffers that were not delivered yet, linked through the pool
     cdef int32_t last
-    cdef uint8_t small_mode      # the RecvMode for when little arrives at a time
-    cdef bint readable           # RECV_DIRECT: there is something to take
-    cdef int streak              # how many arrivals in a row said that another mode would be better
-    cdef list undelivered        # what arrived while reading was paused, oldest first
+    cdef uint8_t small_mode      # the RecvMode for small arrivals
+    cdef bint readable           # RECV_DIRECT: data has arrived
+    cdef int streak              # consecutive arrivals for which another mode would be better
+    cdef list undelivered        # data that arrived while reading was paused, the oldest first
 
     cdef int _mode_for_small(self) except -1
     cdef int start(self) except -1

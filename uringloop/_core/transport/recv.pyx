@@ -1,9 +1,9 @@
-# RecvOp: receiving on one stream. Owns the buffers that arrived and were not delivered yet, gives each back to
-# the pool as soon as its bytes are copied or consumed, and decides what the end of a submission means: more,
-# end of file, no buffers for the moment, or an error. Hands bytes to its Transport; knows no protocol.
+# RecvOp: the receive operation of one stream. Owns the filled buffers that were not delivered yet, and gives each back to
+# the pool as soon as its bytes are copied or consumed. It decides what the end of a submission means: submit again, end
+# of file, no buffers for the moment, or an error. Passes bytes to its Transport; knows no protocol.
 #
-# Small arrivals come in provided buffers, many a system call, and are copied out. Where much arrives at a time the
-# copy costs more than a system call: such a stream is polled, and received straight to where the bytes belong.
+# Small arrivals come in provided buffers, many per system call, and are copied out. For large arrivals the copy costs more
+# than a system call: such a stream is polled, and received straight into the destination.
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t
@@ -27,14 +27,14 @@ cdef extern from "<sys/ioctl.h>" nogil:
     int ioctl(int fd, unsigned long request, int *value)
 
 cdef enum:
-    SMALL = 8192             # arrivals below this are better off in provided buffers
-    LARGE = 32768            # ... from this on, received directly
-    STREAK = 4               # so many in a row change the mode
+    SMALL = 8192             # smaller arrivals are faster with provided buffers
+    LARGE = 32768            # arrivals from this size on are received directly
+    STREAK = 4               # so many consecutive arrivals change the mode
     MOST_A_TURN = 1048576
     TAKES_A_TURN = 4
 
 
-@cython.no_gc_clear  # the buffers in hand are given back at the end, to a pool that is still there
+@cython.no_gc_clear  # the destructor gives buffers back to the pool, and so needs it
 cdef class RecvOp(Op):
     def __cinit__(self, Transport transport):
         self.transport = transport
@@ -69,13 +69,13 @@ cdef class RecvOp(Op):
         return -self.end_result
 
     cdef int stop(self) except -1:
-        """Ask the kernel to stop; what has arrived by then is kept."""
+        """Ask the kernel to stop; data that has arrived by then is kept."""
         if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
             self.engine.cancel(self)
         return 0
 
     cdef int resume(self) except -1:
-        """Reading goes on: what was held first, in the next turn."""
+        """Resume reading: in the next turn, deliver the kept data first."""
         if self.queued:
             return 0
         if self.undelivered or self.first >= 0 or self.ended or self.readable:
@@ -84,10 +84,10 @@ cdef class RecvOp(Op):
         return self.start()
 
     cdef void drop(self) noexcept:
-        """Give back what nobody will want."""
+        """Drop all data that was not delivered, and give its buffers back."""
         cdef int number
         if self.pool is None:
-            self.first = -1  # there was no memory for one
+            self.first = -1  # there was no memory to make the pool
         while self.first >= 0:
             number = self.first
             self.first = self.pool.arrivals[number].next
@@ -97,7 +97,7 @@ cdef class RecvOp(Op):
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
         sqe.fd = self.fd
         if (self.small_mode == RECV_POLL) != (self.pool.ring is NULL):
-            # The loop moved to another ring, which could not be given the buffers, or now could.
+            # The loop has moved to another ring, which may or may not have the buffers.
             self.small_mode = self._mode_for_small()
             if self.mode != RECV_DIRECT:
                 self.mode = self.small_mode
@@ -136,7 +136,7 @@ cdef class RecvOp(Op):
     cdef void record_completion(self, int res, uint32_t flags) noexcept:
         cdef uint32_t mine = 0
         if self.mode == RECV_POLL and res > 0 and not flags & IORING_CQE_F_BUFFER:
-            # The poll of a ring without provided buffers: receive now.
+            # It was the poll of a ring without provided buffers: receive now.
             res = self.attempt(&mine)
             if res > 0:
                 self.pool.mark_delivered(mine >> IORING_CQE_BUFFER_SHIFT)
@@ -162,13 +162,13 @@ cdef class RecvOp(Op):
         self.last = number
 
     cdef void dropped(self) noexcept:
-        """The loop is closing: `run` will not close the descriptor of a connection that is over."""
-        cdef Transport transport = self.transport  # a reference of our own, as in `run`
+        """The loop is closing, so `run` can't close the descriptor of a closed connection: do that here."""
+        cdef Transport transport = self.transport  # our own reference, as in `run`
         if transport is not None and transport.connection_lost_called:
             transport.release()
 
     cdef int run(self, object loop) except -1:
-        # A reference of our own: a transport that is released lets go of us, and we may be the last to hold it.
+        # Our own reference: a released transport drops its reference to us, and ours may be the last one to it.
         cdef Transport transport = self.transport
         if transport is None:
             self.drop()
@@ -185,24 +185,24 @@ cdef class RecvOp(Op):
             if transport.connection_lost_called:
                 transport.release()
             elif transport.sated:
-                self.stop()  # what comes meanwhile waits in the socket, which holds the peer back
+                self.stop()  # further data waits in the socket, which slows the peer down
                 if not self.queued:
                     ready_push(self.engine.ready, self)
             elif transport.wants_data() and not self.undelivered:
                 self.start()
             return 0
         except (SystemExit, KeyboardInterrupt):
-            # Leaves the loop: the rest is delivered when it runs again, the end told again.
+            # The exception leaves the loop: deliver the rest, and the end, when it runs again.
             if not self.queued:
                 ready_push(self.engine.ready, self)
             raise
         except BaseException as error:
-            # No memory: the connection cannot go on without what it has lost.
+            # Out of memory: the connection has lost data, and cannot go on.
             self.drop()
             return transport.fatal(error, "Fatal read error on socket transport")
 
     cdef int _deliver(self) except -1:
-        """Hand over what arrived, in order, for as long as the transport wants it."""
+        """Deliver the arrived data in order, as long as the transport wants it."""
         cdef Transport transport = self.transport
         cdef int number, length
         while self.undelivered and transport.wants_data():
@@ -221,8 +221,8 @@ cdef class RecvOp(Op):
         return 0
 
     cdef int _take(self) except -1:
-        """RECV_DIRECT: receive what there is, up to a bound, so that other streams have their turn. In few pieces: each
-        makes the kernel tell the sender that there is room again."""
+        """RECV_DIRECT: receive all that is available, up to a bound, so that other streams get their turn. In few pieces,
+        because each makes the kernel tell the sender that there is room again."""
         cdef Transport transport = self.transport
         cdef Py_ssize_t got, left, piece
         cdef int available = 0
@@ -247,7 +247,7 @@ cdef class RecvOp(Op):
         return 0
 
     cdef int _measure(self, Py_ssize_t length) except -1:
-        """Change the mode where the last arrivals all speak for another."""
+        """Change the mode if another one would have been better for all of the last arrivals."""
         cdef bint other = length < SMALL if self.mode == RECV_DIRECT else length >= LARGE
         self.streak = self.streak + 1 if other else 0
         if self.streak < STREAK:
@@ -259,12 +259,12 @@ cdef class RecvOp(Op):
         else:
             self.mode = RECV_DIRECT
             self.pool.bulk += 1
-            self.stop()  # of what was submitted in the former mode; `run` submits again when it has ended
+            self.stop()  # end the submission of the old mode; `run` then submits again
         return 0
 
     cdef int _copy_undelivered(self) except -1:
-        """Reading was paused: copy the rest, so that one slow reader does not keep buffers from all others.
-        When it was closed the rest is nobody's."""
+        """Reading was paused: copy the rest, so that a slow reader doesn't keep buffers from all others. If the transport
+        was closed, drop the rest."""
         cdef int number
         if self.transport.closing:
             self.drop()
@@ -280,7 +280,7 @@ cdef class RecvOp(Op):
         return 0
 
     cdef int _end(self) except -1:
-        """The submission ended. While reading is paused the reason waits: asyncio does not read then either."""
+        """The submission has ended. While reading is paused, don't report why, because asyncio doesn't read then either."""
         cdef Transport transport = self.transport
         cdef int result = self.end_result
         if transport.closing:
@@ -291,11 +291,11 @@ cdef class RecvOp(Op):
                 self.ended = False
             return 0
         if result == 0:
-            transport.eof_arrived()  # if that is interrupted, this is still ended
+            transport.eof_arrived()  # if an exception interrupts it, `ended` stays set
         self.ended = False
         if result == -ENOBUFS:
-            # Flow control, not an error: with multishot it comes even when nothing has arrived. Buffers are
-            # given back within each turn, so there will be some; and more, until there are many.
+            # No buffers: flow control, not an error. With multishot it comes even if nothing has arrived. Buffers are
+            # given back within each turn, so there will be free ones; and the pool grows, up to its limit.
             self.pool.grow()
         elif result == -EINVAL and self.mode == RECV_MULTISHOT:
             self.mode = RECV_ONESHOT

@@ -8,25 +8,25 @@ cdef enum:
     PIECES_A_SEND = 64
 
 cdef struct Gather:
-    # A message of many pieces, made only by transports that need one.
+    # A message of many pieces, made only for transports that need one.
     msghdr header
     iovec pieces[PIECES_A_SEND]
 
 
 cdef class SendOp(Op):
     # The loop's thread only.
-    cdef Transport transport    # None once the transport is done with sending
+    cdef Transport transport    # None once the transport has finished sending
     cdef Engine engine
-    cdef bytes head             # what is sent next, or being sent
-    cdef list tail              # what comes behind, or None
+    cdef bytes head             # the bytes being sent, or to be sent next
+    cdef list tail              # the bytes after them, or None
     cdef Py_ssize_t offset      # how much of `head` is sent
-    cdef Py_ssize_t size        # bytes not sent yet, in the kernel or not
-    cdef Py_ssize_t in_flight   # of those, handed to the kernel
-    cdef Py_ssize_t limit       # ... which is no more than this at once
-    cdef Gather *gather         # not NULL once it was needed
+    cdef Py_ssize_t size        # bytes not sent yet, including those in the kernel
+    cdef Py_ssize_t in_flight   # bytes of these that are in the kernel
+    cdef Py_ssize_t limit       # the most bytes in the kernel at once
+    cdef Gather *gather         # NULL until it is needed
     cdef bint blocked           # the socket was full: wait until it is writable first
-    cdef bint took_large_write  # it has taken all of a large write at once before
-    cdef int result             # what the kernel said last
+    cdef bint took_large_write  # the socket has taken all of a large write at once before
+    cdef int result             # the kernel's last result
     cdef bint has_result
 
     cdef int append(self, bytes data) except -1

@@ -1,11 +1,11 @@
-# SendOp: sending on one stream. Owns the queue of bytes to send, which stay alive and in place while the kernel
-# reads them. What is written in one turn leaves in one send; a short send resumes. One send a stream is in the
-# kernel at any time: two could overtake each other.
+# SendOp: the send operation of one stream. Owns the queue of bytes to send, which stay alive and in place while the kernel
+# reads them. All data written in one turn leaves in one send; a short send continues. A stream has only one send in the
+# kernel at any time, because two could overtake each other.
 #
-# The first send is quiet: told not to wait (MSG_DONTWAIT) and to go all the way (MSG_WAITALL), it ends inside the
-# enter that submits it and posts a completion only if it could not send all. So the usual answer to a request
-# costs neither a system call nor a completion of its own, and does not end the sleep it was submitted with. Where
-# something waits for the end of the send (a paused writer, closing) it is not quiet: nobody would tell.
+# The first send is quiet: with MSG_DONTWAIT and MSG_WAITALL, it ends inside the enter that submits it, and posts a
+# completion only if it could not send everything. So the usual answer to a request costs neither a system call nor a
+# completion of its own, and doesn't end the sleep that it was submitted with. If something waits for the end of the send
+# (a paused writer, closing), the send is not quiet, because its success must be reported.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
@@ -48,7 +48,7 @@ cdef class SendOp(Op):
         return self.transport
 
     cdef int append(self, bytes data) except -1:
-        """Queue it; `start` or `try_now` follows."""
+        """Queue the data; the caller then calls `start` or `try_now`."""
         if self.head is None:
             self.head = data
             self.offset = 0
@@ -56,17 +56,17 @@ cdef class SendOp(Op):
             self.tail = [data]
         else:
             self.tail.append(data)
-        self.size += PyBytes_GET_SIZE(data)  # not before it is there, which needs memory
+        self.size += PyBytes_GET_SIZE(data)  # only after queuing it, which may fail for lack of memory
         return 0
 
     cdef int start(self) except -1:
-        """See that what is queued is sent, at the latest when this turn ends."""
+        """Make sure that the queue is sent, at the end of this turn at the latest."""
         if self.size and self.state == OP_IDLE and not self.queued:
             self.engine.submit(self)
         return 0
 
     cdef int try_now(self) noexcept:
-        """Send as much as the socket takes at once, unless a send is in the kernel: 0, or -errno."""
+        """Send as much as the socket takes at once, unless a send is in the kernel; return 0, or -errno."""
         cdef ssize_t count
         while self.size and (self.state == OP_IDLE or self.state == OP_QUEUED) and not self.has_result:
             count = self._send(self._pieces())
@@ -81,20 +81,20 @@ cdef class SendOp(Op):
         return 0
 
     cdef bint may_gather(self, Py_ssize_t high) noexcept:
-        """Whether more than `high` may wait for the end of the turn: the socket takes what comes, so this is no
-        backlog. Never much more, and never where somebody would have to wait: then the socket is tried first."""
+        """Whether more than `high` bytes may wait for the end of the turn: the socket takes them then, so they are no
+        backlog. Never much more, and never if a writer would have to wait: then the socket is tried first."""
         return (self.took_large_write and not self.blocked and self.state != OP_IN_KERNEL and not self.has_result
                 and self.tail is not None and self.size < min(8 * high, <Py_ssize_t> GATHER_UP_TO))
 
     cdef void drop(self) noexcept:
-        """Forget what is queued; what the kernel is reading stays until it says it is done."""
+        """Drop the queue; bytes that the kernel is reading stay until the completion."""
         self.size = 0
         if self.state == OP_IDLE or self.state == OP_QUEUED:
             self.head = None
             self.tail = None
 
     cdef int _pieces(self) noexcept:
-        """Choose what the next send carries: how many pieces, counted in `in_flight`."""
+        """Choose the pieces of the next send, and return their number; `in_flight` gets their size."""
         cdef Py_ssize_t i, count, length
         cdef bytes joined
         if self.tail is None:
@@ -132,7 +132,7 @@ cdef class SendOp(Op):
         return <int> count
 
     cdef ssize_t _send(self, int pieces) noexcept:
-        """send(2) of what `_pieces` chose."""
+        """Send the pieces that `_pieces` has chosen, with send(2)."""
         cdef ssize_t count
         cdef size_t length = self.in_flight
         if self.attempt_limit and length > <size_t> self.attempt_limit:
@@ -145,7 +145,7 @@ cdef class SendOp(Op):
         return -errno if count < 0 else count
 
     cdef void _sent(self, Py_ssize_t count) noexcept:
-        """Let go of what the kernel has taken."""
+        """Drop the bytes that the kernel has taken."""
         cdef Py_ssize_t left, taken = 0
         self.size = max(self.size - count, 0)
         while count > 0 and self.head is not None:
@@ -164,7 +164,7 @@ cdef class SendOp(Op):
             if taken == len(self.tail):
                 self.tail = None
             else:
-                while taken > 0:  # to delete more at a time needs memory
+                while taken > 0:  # one at a time: deleting several needs memory
                     PyList_SetSlice(self.tail, 0, min(taken, 8), NULL)
                     taken -= 8
 
@@ -173,7 +173,7 @@ cdef class SendOp(Op):
         cdef int pieces
         self.quiet = False
         if self.size == 0:
-            sqe.opcode = IORING_OP_NOP  # all of it left meanwhile, by try_now
+            sqe.opcode = IORING_OP_NOP  # try_now has sent everything meanwhile
             self.in_flight = 0
             return
         sqe.fd = self.fd
@@ -219,7 +219,7 @@ cdef class SendOp(Op):
         return -self.result
 
     cdef void run_ended(self) noexcept:
-        """Behind a short send the rest follows, as far as the socket takes it."""
+        """After a short send, send the rest, as much as the socket takes."""
         if self.has_result and self.failure() == 0:
             self.has_result = False
             if self.result > 0:
@@ -234,9 +234,9 @@ cdef class SendOp(Op):
         return self.size < size
 
     cdef void dropped(self) noexcept:
-        """The loop is closing. What the socket takes without waiting leaves now, as asyncio's loop has sent it by now;
-        and `run` will not close the descriptor of a connection that is over."""
-        cdef Transport transport = self.transport  # a reference of our own: it lets go of us, and we of it
+        """The loop is closing. Send what the socket takes without waiting, as asyncio's loop would have done by now; and
+        close the descriptor of a closed connection, because `run` will not do it."""
+        cdef Transport transport = self.transport  # our own reference: it and we may drop the references to each other
         if transport is None:
             return
         self.run_ended()
@@ -254,7 +254,7 @@ cdef class SendOp(Op):
         if transport is None:
             return 0
         if transport.conn_lost:
-            # Aborted: nothing more is sent, and the descriptor may be closed now.
+            # Aborted: send nothing more; the descriptor may be closed now.
             self.drop()
             if transport.connection_lost_called:
                 transport.release()
@@ -266,7 +266,7 @@ cdef class SendOp(Op):
         try:
             return transport.sent()
         except BaseException:
-            # Leaves the loop (KeyboardInterrupt): what else waited for this is done when it runs again.
+            # The exception leaves the loop (KeyboardInterrupt): do the rest when the loop runs again.
             if not self.queued:
                 ready_push(self.engine.ready, self)
             raise

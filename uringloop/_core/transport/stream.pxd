@@ -10,17 +10,17 @@ cdef bytes joined(object list_of_data)
 cdef class StreamTransport(Transport):
     # The loop's thread only.
     cdef RecvOp recv
-    cdef SendOp send             # made at the first write
+    cdef SendOp send             # made by the first write
     cdef bint buffered           # the protocol is a BufferedProtocol
-    cdef Sink sink               # the protocol, where it is a compiled one; else None
-    cdef bint feeds              # the protocol is asyncio's own for streams: fed directly
+    cdef Sink sink               # the protocol, if it is a compiled one; otherwise None
+    cdef bint feeds              # the protocol is asyncio's own for streams, whose reader is fed directly
     cdef readonly bint _paused   # pause_reading() was called
-    cdef bint ended              # the peer has sent all it will
+    cdef bint ended              # the peer has ended its side of the stream
     cdef readonly bint _eof      # write_eof() was called
-    cdef long called_turn        # the turn that `called` is of
-    cdef long called             # how often a BufferedProtocol was offered a buffer in it
-    cdef object empty_waiter     # a future that wants the queue empty (sendfile), or None
-    cdef int error               # what shutdown() said after the last byte
+    cdef long called_turn        # the turn that `called` belongs to
+    cdef long called             # how many buffers of a BufferedProtocol were used in that turn
+    cdef object empty_waiter     # a future that is done when the queue is empty (sendfile), or None
+    cdef int error               # the error of shutdown() after the last byte, or 0
 
     cdef int start_reading(self) except -1
     cdef int begin_reading(self) except -1

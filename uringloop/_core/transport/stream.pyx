@@ -1,6 +1,6 @@
-# StreamTransport: TCP and Unix stream connections, asyncio's Transport interface. Owns one RecvOp and, once
-# something is written, one SendOp; hands what arrives to a Protocol or a BufferedProtocol, and decides when
-# queued writes, half-closing and closing are done.
+# StreamTransport: TCP and Unix stream connections, with asyncio's Transport interface. Owns one RecvOp and, from the first
+# write on, one SendOp. It delivers arrived data to a Protocol or a BufferedProtocol, and decides when queued writes,
+# half-closing and closing are done.
 from asyncio import base_events, constants, protocols
 from asyncio.log import logger
 
@@ -42,19 +42,19 @@ cdef object _FATAL_WRITE = "Fatal write error on socket transport"
 
 
 cdef bytes _copied(object data):
-    """The bytes of what asyncio takes, as they are now; a memoryview need not be contiguous."""
+    """A copy of the data as bytes: of any type that asyncio accepts, also of a memoryview that is not contiguous."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
     return bytes(data)
 
 
 cdef bytes joined(object list_of_data):
-    """The bytes of all of it, or the error that bytes.join() has for it."""
+    """Join the data into bytes, or raise the error of bytes.join()."""
     if not isinstance(list_of_data, (list, tuple)):
         try:
             list_of_data = list(list_of_data)
         except TypeError:
-            pass  # join() says it
+            pass  # join() raises the error
     try:
         return b"".join(list_of_data)
     except (TypeError, BufferError):
@@ -79,15 +79,15 @@ cdef class StreamTransport(Transport):
             self._hand_over_pause(before)
 
     def _hand_over_pause(self, before):
-        """The queue is over its limit: the new protocol is told, or TLS would write without end and be resumed
-        without ever having been paused. Nobody would tell the one before when it may go on: it may."""
+        """The protocol changes while writing is paused: pause the new one, or TLS would write without end and be resumed
+        without ever having been paused. Resume the old one, because no later call would."""
         try:
             self.tell_flow(before, "resume_writing")
         finally:
             self.tell_flow(self._protocol, "pause_writing")
 
     cdef int start_reading(self) except -1:
-        """Once connection_made was called."""
+        """Start receiving, once connection_made was called."""
         if self.recv is None and self.fd >= 0:
             self.recv = RecvOp(self)
         if self.wants_data():
@@ -98,7 +98,7 @@ cdef class StreamTransport(Transport):
         self.begin_reading()
 
     cdef int begin_reading(self) except -1:
-        """A connection that cannot be read ends: it would stay open, and mute."""
+        """Reading is impossible: end the connection, which would otherwise stay open in silence."""
         try:
             self.start_reading()
         except (SystemExit, KeyboardInterrupt):
@@ -182,7 +182,7 @@ cdef class StreamTransport(Transport):
         if self.buffered:
             return self._receive_into_buffer()
         if self.feeds:
-            expected = min(expected, <Py_ssize_t> MOST_FED)  # a reader that is full says so only then
+            expected = min(expected, <Py_ssize_t> MOST_FED)  # a full reader can pause us only after each piece
         data = PyBytes_FromStringAndSize_raw(NULL, expected)
         got = c_recv(self.fd, PyBytes_AS_STRING(<bytes> data), expected, MSG_DONTWAIT)
         if got <= 0:
@@ -211,8 +211,8 @@ cdef class StreamTransport(Transport):
         return 0
 
     cdef bint _is_room(self, object buffer, Py_buffer *view) except -1:
-        """Is that, which get_buffer() returned, something to receive into? What else it may be ends the connection, in
-        asyncio's words."""
+        """Check the result of get_buffer(). If it isn't a buffer to receive into, end the connection with asyncio's error
+        message."""
         try:
             PyObject_GetBuffer(buffer, view, PyBUF_WRITABLE)
         except (BufferError, TypeError):
@@ -248,8 +248,8 @@ cdef class StreamTransport(Transport):
         return got
 
     cdef int _to_buffers(self, const char *data, Py_ssize_t length) except -1:
-        """Copy into the buffers a BufferedProtocol offers, however small they are. It may pause reading, close
-        or be replaced in between: the rest is then held, dropped, or its successor's."""
+        """Copy into the buffers of a BufferedProtocol, however small they are. In between, it may pause reading, close or
+        be replaced: the rest is then kept, dropped, or delivered to the new protocol."""
         cdef Py_buffer view
         cdef Py_ssize_t count
         cdef str failed = "Fatal error: protocol.get_buffer() call failed."
@@ -270,25 +270,25 @@ cdef class StreamTransport(Transport):
                 self.call("buffer_updated", count)
                 failed = "Fatal error: protocol.get_buffer() call failed."
             except (SystemExit, KeyboardInterrupt):
-                self._hold_first(data, length)  # for when the loop runs again
+                self._hold_first(data, length)  # until the loop runs again
                 raise
             except BaseException as error:
                 return self.fatal(error, failed)
         if length > 0 and not self.closing:
-            if self.wants_data():  # of another kind by now
+            if self.wants_data():  # the protocol may be of another kind by now
                 return self.deliver_bytes(PyBytes_FromStringAndSize(data, length))
             self._hold_first(data, length)
         return 0
 
     cdef bint may_call(self) noexcept:
-        """Has this turn room for one more buffer?"""
+        """Whether this turn may use one more buffer."""
         if may_fill(self._loop, &self.called_turn, &self.called):
             return True
         self.sated = True
         return False
 
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1:
-        """Keep it before all else that has arrived."""
+        """Keep the data, in front of all other data that has arrived."""
         if length > 0 and not self.closing:
             if self.recv.undelivered is None:
                 self.recv.undelivered = []
@@ -305,7 +305,7 @@ cdef class StreamTransport(Transport):
         try:
             keep_open = self._call_plain("eof_received")
         except (SystemExit, KeyboardInterrupt):
-            self.ended = False  # it has not answered: asked again when the loop runs again, as on asyncio's own
+            self.ended = False  # eof_received was interrupted: call it again when the loop runs again, as asyncio does
             raise
         except BaseException as error:
             return self.fatal(error, "Fatal error: protocol.eof_received() call failed.")
@@ -324,8 +324,8 @@ cdef class StreamTransport(Transport):
     # Writing
 
     def write(self, data):
-        """Send, at the latest when this turn ends; what does not fit the socket waits in a queue. The data may be
-        changed by the caller afterwards."""
+        """Send the data, at the end of this turn at the latest; what the socket doesn't take is queued. The caller may change
+        the data afterwards."""
         if type(data) is not bytes:
             data = _copied(data)
         if self._eof or self.empty_waiter is not None:
@@ -362,14 +362,14 @@ cdef class StreamTransport(Transport):
         return self.send.start()
 
     cdef int push(self) except -1:
-        """More is queued than should be, or for longer: try the socket now, and pause the writer if that does not help.
-        So drain() right after a large write waits, as it does on asyncio's own loop."""
+        """The queue is too long, or has waited too long: try the socket now, and pause the writer if that doesn't help. So
+        drain() right after a large write waits, as on asyncio's own loop."""
         cdef bint much = self.send.size > self.high
         cdef int error = self.send.try_now()
         if error < 0:
             return self.io_failed(-error, _FATAL_WRITE)
         self.send.took_large_write |= much and self.send.size == 0
-        self.send.start()  # before the protocol is told, which may raise what leaves the loop
+        self.send.start()  # before pause_writing(), whose exception may leave the loop
         return self.pause_writer() if self.send.size > self.high else 0
 
     def can_write_eof(self):
@@ -386,7 +386,7 @@ cdef class StreamTransport(Transport):
         self.make_socket().shutdown(SHUT_WR)
 
     cdef int send_written(self) except -1:
-        """asyncio's loop has sent it by now. So a write() after close() is dropped here where it is dropped there."""
+        """Send now what asyncio's loop would have sent, so that a write() after close() is dropped in the same cases."""
         cdef int error
         if self.send is None or self.send.blocked:
             return 0
@@ -404,10 +404,10 @@ cdef class StreamTransport(Transport):
         return self.closing or self.writing_paused or self._eof or self.empty_waiter is not None
 
     cdef int sent(self) except -1:
-        """After a send: resume the writer, or finish what waited for the queue to be empty."""
-        self.resume_writer()  # may write again
+        """After a send: resume the writer, or do what waited for the queue to become empty."""
+        self.resume_writer()  # the protocol may write again in it
         if self.send.size or self.conn_lost:
-            # What was gathered, and is a backlog after all.
+            # The gathered data is a backlog after all.
             return self.pause_writer() if self.send.size > self.high and not self.closing else 0
         if self.empty_waiter is not None and not self.empty_waiter.done():
             self.empty_waiter.set_result(None)
@@ -419,11 +419,11 @@ cdef class StreamTransport(Transport):
         return 0
 
     cdef void set_no_delay(self) noexcept:
-        """Small writes go out at once. Only TCP has the option: elsewhere the kernel says no, at no harm."""
+        """Set TCP_NODELAY, so that small writes go out at once. Other sockets refuse it, which does no harm."""
         cdef int one = 1
         setsockopt(self.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one))
 
-    # Sendfile borrows the descriptor while nothing of ours is being sent
+    # Sendfile uses the descriptor while the transport sends nothing
 
     def _make_empty_waiter(self):
         if self.empty_waiter is not None:
@@ -442,8 +442,8 @@ cdef class StreamTransport(Transport):
 
     # The end
 
-    # The kernel tells of a reset once, to the send or to the receive that asks first. The other learns only that the
-    # connection has ended: EPIPE, or the end of the stream. So each looks for what the other was told.
+    # The kernel reports a reset only once, to the first send or receive. The other then sees only that the connection has
+    # ended: EPIPE, or the end of the stream. So each checks which error the other got.
 
     cdef int send_failure(self) except -1:
         if self.send is None:
@@ -472,14 +472,14 @@ cdef class StreamTransport(Transport):
             if self.send.state == OP_IN_KERNEL:
                 self.engine.cancel(self.send)
             elif error is None and not self.send.blocked:
-                self.send.try_now()  # what was written in this turn: asyncio's own loop has sent it by now
+                self.send.try_now()  # asyncio's own loop would have sent the writes of this turn by now
         return Transport.force_close(self, error)
 
     def _call_connection_lost(self, error):
         try:
             Transport._call_connection_lost(self, error)
         finally:
-            self.sink = None  # may refer to us
+            self.sink = None  # it may refer to us
             if self.empty_waiter is not None and not self.empty_waiter.done():
                 self.empty_waiter.set_exception(ConnectionError("Connection is closed by peer"))
 
@@ -489,7 +489,7 @@ cdef class StreamTransport(Transport):
     cdef int release(self) except -1:
         Transport.release(self)
         if self.fd < 0:
-            # The operations and the transport refer to each other; nothing needs that any more.
+            # Break the cycle between the operations and the transport.
             if self.recv is not None:
                 self.recv.transport = None
             if self.send is not None:
@@ -498,7 +498,7 @@ cdef class StreamTransport(Transport):
 
 
 def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvars):
-    """A transport on a connected socket, which is its own from now on."""
+    """Make a transport on a connected socket, which the transport owns from now on."""
     cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
     base_events._set_nodelay(sock)
     transport.begin(loop, protocol, sock.fileno(), sock, extra, server, cvars)
@@ -507,8 +507,8 @@ def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvar
 
 
 cdef StreamTransport accept_stream_transport(Loop loop, int fd, object protocol, object server, object cvars):
-    """A transport on a descriptor just accepted, which is its own unless this raises; to be introduced to its protocol,
-    and then to read."""
+    """Make a transport on an accepted descriptor, which the transport owns unless this raises. The caller then calls
+    connection_made and starts reading."""
     cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
     transport.begin(loop, protocol, fd, None, None, server, cvars)
     transport.set_no_delay()

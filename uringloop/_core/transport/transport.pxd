@@ -15,22 +15,22 @@ cdef class Transport:
     cdef Engine engine
     cdef readonly object _protocol     # None once connection_lost was called
     cdef readonly object _server
-    cdef object cvars                  # the contextvars.Context protocol callbacks run in
-    cdef object sock                   # the socket object; made when first asked for, if the core made the descriptor
-    cdef dict extra                    # what the maker of the transport adds to get_extra_info
-    cdef bint holds_socket             # closing the socket object under us leaves the descriptor open
+    cdef object cvars                  # the contextvars.Context in which the protocol's methods run
+    cdef object sock                   # the socket object; made on first use, if the core made the descriptor
+    cdef dict extra                    # additional values for get_extra_info
+    cdef bint holds_socket             # the descriptor stays open if the program closes the socket object
     cdef int fd                        # ours to close, through `sock` if there is one; -1 once closed
-    cdef object made_at                # debug mode: the stack it was made on
+    cdef object made_at                # debug mode: the stack where it was made
     cdef bytes peer                    # raw address of the peer, b"" where there is none
     cdef bytes local                   # our own raw address, once the descriptor is closed
     cdef object __weakref__
-    cdef dict __dict__                 # what programs hang on it; NULL until one does
+    cdef dict __dict__                 # attributes that programs set; NULL until the first
     cdef bint closing                  # close() or abort() was called, or the connection failed
     cdef long conn_lost                # > 0: connection_lost is scheduled or done; counts writes after that
     cdef bint connection_lost_called   # connection_lost was called
     cdef Py_ssize_t high, low          # water marks of the write buffer
-    cdef bint sated                    # its protocol has been called enough for this turn
-    cdef bint writing_paused           # the protocol was told to pause
+    cdef bint sated                    # its protocol was called enough in this turn
+    cdef bint writing_paused           # pause_writing() was called last
 
     cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server, object cvars) except -1
     cdef int introduce(self, object waiter) except -1

@@ -1,6 +1,6 @@
-# Transport: what every transport shares. Owns the descriptor, the protocol, the states open / closing / lost /
-# closed, and the water marks of writing. The descriptor is closed once connection_lost was called and no
-# operation is in the kernel any more, never before. Sends and receives nothing itself.
+# Transport: the base class of all transports. Owns the descriptor, the protocol, the states open / closing / lost /
+# closed, and the water marks of writing. It closes the descriptor only when connection_lost was called and no operation
+# is in the kernel any more. Sends and receives nothing itself.
 import math
 import os
 import socket
@@ -59,10 +59,10 @@ cdef extern from *:
     void ur_drop_attributes(object self)
     void ur_mend_clear(void *type)
 
-# The class itself: a test suite may have put a function in its place by the time it is needed.
+# The class itself: a test suite may replace socket.socket with a function.
 cdef object _Socket = socket.socket
 
-# From 3.13 a server keeps a set of its transports, before that a count.
+# From Python 3.13 on, a server keeps a set of its transports, before that a count.
 cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
 
 
@@ -76,11 +76,11 @@ cdef class Sink(Runnable):
 
 
 class StreamInterface(transports._FlowControlMixin, transports.Transport):
-    """What a stream transport says it is."""
+    """The class that a stream transport's `__class__` shows."""
 
 
 class DatagramInterface(transports._FlowControlMixin, transports.Transport, transports.DatagramTransport):
-    """What a datagram transport says it is: asyncio's is a Transport too."""
+    """The class that a datagram transport's `__class__` shows: asyncio's own is a Transport, too."""
 
 
 cdef object _address(bytes kept):
@@ -93,7 +93,7 @@ cdef object _address(bytes kept):
 
 
 cdef tuple water_marks(high, low, Py_ssize_t default):
-    """(low, high) as asyncio understands them: any numbers."""
+    """The water marks (low, high), by asyncio's rules, which allow any numbers."""
     if high is None:
         high = default if low is None else 4 * low
     if low is None:
@@ -104,18 +104,18 @@ cdef tuple water_marks(high, low, Py_ssize_t default):
 
 
 cdef Py_ssize_t bytes_within(object mark) except -1:
-    """So many bytes, and no more, are not over the mark."""
+    """The largest number of bytes that is not above the mark."""
     return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.floor(mark)
 
 
 cdef Py_ssize_t bytes_reaching(object mark) except -1:
-    """So few bytes, and no less, are as many as the mark."""
+    """The smallest number of bytes that reaches the mark."""
     return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.ceil(mark)
 
 
 cdef class Transport:
     def __cinit__(self):
-        ur_drop_attributes(self)  # Cython has just made them: the interpreter does when they are first needed
+        ur_drop_attributes(self)  # Cython has just made the dict; the interpreter makes one when it's first needed
         self.fd = -1
         self.high = 64 * 1024
         self.low = 16 * 1024
@@ -128,22 +128,22 @@ cdef class Transport:
 
     def __del__(self):
         if self.fd >= 0:
-            self._loop._transports.drop(self.fd, self)  # before anything else can run and look
+            self._loop._transports.drop(self.fd, self)  # before any other code can run and find it
             try:
                 warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
-            finally:  # where warnings are errors, too
+            finally:  # also where the warning raises
                 self._close_descriptor()
                 self._leave_server()
 
     def _where_made(self):
-        """Debug mode: for the report that it was never closed."""
+        """In debug mode: where it was made, for the warning that it was not closed."""
         if self.made_at is None:
             return ""
         return ", made at (most recent call last):\n" + "".join(self.made_at.format()).rstrip()
 
-    # isinstance(transport, asyncio.Transport) holds, although a compiled class cannot inherit from it.
+    # For isinstance(transport, asyncio.Transport): a compiled class cannot inherit from it.
     _interface = StreamInterface
-    _marks = None  # (low, high), where they are no numbers of bytes
+    _marks = None  # (low, high), if they are not whole numbers of bytes
 
     @property
     def __class__(self):
@@ -151,7 +151,7 @@ cdef class Transport:
 
     cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server,
                    object cvars) except -1:
-        """Take the descriptor: it is ours to close once this has returned, the caller's if it raises."""
+        """Take over the descriptor. If this raises, the caller still has to close it."""
         cdef sockaddr_storage raw
         cdef socklen_t length = sizeof(raw)
         self._loop = loop
@@ -160,7 +160,7 @@ cdef class Transport:
         self.extra = extra
         self.cvars = cvars
         self.peer = b""
-        # Asked now: it cannot be once the peer is gone. Kept raw: few ask, and it is short.
+        # Ask now, because it's not possible once the peer is gone. Keep it raw: it's short, and few programs need it.
         if c_getpeername(fd, <sockaddr *> &raw, &length) == 0:
             self.peer = PyBytes_FromStringAndSize(<char *> &raw, length)
         self.set_protocol(protocol)
@@ -173,16 +173,16 @@ cdef class Transport:
         if loop._debug:
             self.made_at = format_helpers.extract_stack(sys._getframe(0))
         loop._transports.put(fd, self)
-        self.fd = fd  # from here on __del__ takes it out of there
+        self.fd = fd  # from here on, __del__ removes it from the table
         if isinstance(sock, _Socket):
-            # As socket.makefile() does: a program that closes the socket under its transport must not give the number
-            # away, or what is sent next reaches whoever has got it.
+            # As socket.makefile() does: if a program closes the socket of its transport, the number must not become free,
+            # or the next send would reach another file.
             sock._io_refs += 1
             self.holds_socket = True
         return 0
 
     cdef int introduce(self, object waiter) except -1:
-        """connection_made is called in the next turn, then receiving starts, then the waiter is told, as on asyncio's own
+        """In the next turn call connection_made, then start receiving, then wake the waiter, in the order of asyncio's own
         loop."""
         call_soon = (<object> self._loop).call_soon
         call_soon(self._protocol.connection_made, self, context=self.cvars)
@@ -204,7 +204,7 @@ cdef class Transport:
         return self._protocol
 
     cdef object call(self, str name, object arg):
-        """protocol.name(arg) in the transport's context."""
+        """Call protocol.name(arg) in the transport's context."""
         cdef PyObject *stack[3]
         cdef PyObject *result
         cdef object protocol = self._protocol
@@ -241,7 +241,7 @@ cdef class Transport:
         return _address(self.local_address())
 
     cdef bytes local_address(self):
-        """Our own address, as the kernel writes it; b"" where there is none."""
+        """Our own raw address; b"" if there is none."""
         cdef sockaddr_storage raw
         cdef socklen_t length = sizeof(raw)
         if self.fd < 0:
@@ -251,14 +251,14 @@ cdef class Transport:
         return PyBytes_FromStringAndSize(<char *> &raw, length)
 
     def _closed_socket(self):
-        """What asyncio shows of a closed transport, where none was made while it was open."""
+        """The socket of a closed transport, as asyncio shows it, if none was made while it was open."""
         cdef int family = (<sockaddr_storage *> PyBytes_AS_STRING(self.local)).ss_family if self.local else 0
         sock = _Socket(family or socket.AF_UNIX)
         sock.close()
         return sock
 
     cdef object make_socket(self):
-        """The socket object of a descriptor the core accepted itself; None once closed."""
+        """Make the socket object of a descriptor that the core has accepted; None once closed."""
         if self.sock is None and self.fd >= 0:
             self.sock = _Socket(fileno=self.fd)
             self.sock.setblocking(False)
@@ -274,7 +274,7 @@ cdef class Transport:
             self.get_extra_info(name)
         return self.extra
 
-    # Writing: of streams only, but asyncio's datagram transports have the methods too
+    # Writing: for streams only, but asyncio's datagram transports have these methods, too
 
     def write(self, data):
         raise NotImplementedError
@@ -300,9 +300,9 @@ cdef class Transport:
         marks = low, high = water_marks(high, low, 64 * 1024)
         self.low, self.high = bytes_within(low), bytes_within(high)
         if marks != (self.low, self.high) or self._marks is not None:
-            (<object> self)._marks = marks  # numbers of another kind, shown as they were given
+            (<object> self)._marks = marks  # not whole numbers: shown as they were given
         if self.unsent() > self.high:
-            self.send_written()  # what is left of it is a backlog
+            self.send_written()  # data that the socket doesn't take is a backlog
         if self.unsent() > self.high:
             self.pause_writer()
 
@@ -341,11 +341,11 @@ cdef class Transport:
 
     @property
     def _closing(self):
-        # asyncio's name for it, which programs read though it is private
+        # asyncio's private name, which programs read
         return self.closing
 
     def close(self):
-        """Stop receiving, send what is queued, then tell the protocol."""
+        """Stop receiving, send queued data, then call connection_lost."""
         if self.closing:
             return
         self.closing = True
@@ -356,7 +356,7 @@ cdef class Transport:
             self.conn_lost += 1
 
     def abort(self):
-        """Close now: what is queued is dropped."""
+        """Close at once, and drop queued data."""
         self.force_close(None)
 
     def _force_close(self, error):
@@ -383,7 +383,7 @@ cdef class Transport:
     cdef int force_close(self, object error) except -1:
         if self.conn_lost:
             return 0
-        self._soon(error)  # first: without the memory for it nothing has happened yet
+        self._soon(error)  # first: it may fail for lack of memory, and then nothing has happened yet
         self.conn_lost += 1
         self.drop_unsent()
         if not self.closing:
@@ -396,7 +396,7 @@ cdef class Transport:
         return self.fatal(OSError(error, os.strerror(error)), message)
 
     def _soon(self, error):
-        """Tell the protocol in the next turn, never from inside one of its own calls."""
+        """Call connection_lost in the next turn, never from inside a call of the protocol."""
         if ur_load_flag(&self._loop.closed):
             self.closing = True
             self.conn_lost += 1
@@ -405,7 +405,7 @@ cdef class Transport:
         ready_push(self._loop.ready, handle)
 
     def _call_connection_lost(self, error):
-        """Runs in the transport's context already."""
+        """Call connection_lost; runs in the transport's context."""
         if self.connection_lost_called:
             return
         self.connection_lost_called = True
@@ -427,8 +427,8 @@ cdef class Transport:
                 server._detach()
 
     cdef int release(self) except -1:
-        """Close the descriptor if the protocol was told and the kernel has nothing of ours any more. Called
-        when either becomes true."""
+        """Close the descriptor if connection_lost was called and no operation is in the kernel. Called when either becomes
+        true."""
         if self.connection_lost_called and self.fd >= 0 and self.idle():
             self._close_descriptor()
         return 0
@@ -445,35 +445,36 @@ cdef class Transport:
             self.holds_socket = False
             self.sock._decref_socketios()
 
-    # What the kinds of transport say
+    # Implemented by the subclasses
 
     cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
-        """Bytes from a receive buffer that is given back when this returns."""
+        """Deliver bytes from a receive buffer, which is given back when this returns."""
         return 0
 
     cdef int deliver_bytes(self, bytes data) except -1:
-        """Bytes that had been kept while reading was paused."""
+        """Deliver bytes that were kept while reading was paused."""
         return self.data_arrived(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
     cdef int eof_arrived(self) except -1:
         return 0
 
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
-        """Take what has arrived straight to where it belongs, and hand it over: how much, 0 at its end, or -errno."""
+        """Receive data straight into its destination and deliver it; return the size, 0 at the end of the stream, or -errno.
+        """
         return -EINVAL
 
     cdef bint wants_data(self) noexcept:
         return not self.closing
 
     cdef bint awaits_send(self) noexcept:
-        """Must `sent` be run when all that was handed to the kernel is sent?"""
+        """Whether `sent` must run when all data passed to the kernel is sent."""
         return False
 
     cdef int sent(self) except -1:
         return 0
 
     cdef int send_written(self) except -1:
-        """Give the socket what was written by now, as far as it takes it."""
+        """Send written data now, as much as the socket takes."""
         return 0
 
     cdef Py_ssize_t unsent(self) noexcept:
@@ -486,7 +487,7 @@ cdef class Transport:
         return 0
 
     cdef bint idle(self) noexcept:
-        """Is no operation of this transport in the kernel?"""
+        """Whether no operation of this transport is in the kernel."""
         return True
 
 
