@@ -3,8 +3,8 @@
     python tools/rooms.py           writes the table
     python tools/rooms.py --check   says whether it is up to date, and writes nothing
 
-A folder's line is the first sentence of its `__init__.pxd` or `__init__.py`, a file's the first sentence of its header. Rooms
-stand in the order of their layers, lowest first, and so do the files of a room: each uses only what stands above it.
+A folder's line is the first sentence of its `__init__.py` or `__init__.pxd`, a file's the first sentence of its header.
+Rooms stand in the order of their layers, lowest first, and so do the files of a room: each uses only files above it.
 """
 
 import ast
@@ -20,13 +20,13 @@ PACKAGE = PROJECT / "uringloop"
 PAGE = PROJECT / "docs/design.md"
 BEGIN, END = "<!-- rooms: made by `make rooms` -->", "<!-- end of rooms -->"
 
-# The rooms, lowest first: folders, and modules that stand by themselves. A room uses rooms before it, never one behind it.
+# The rooms, lowest first: folders, and modules that stand by themselves. A room uses rooms before it, never later ones.
 ROOMS = """
     version errors
-    _core/cpython _core/objects _core/kernel _core/engine _core/loop _core/awaited _core/streams _core/transport _core/tls
-    _core/wait
-    inspect net files patches loop policy runner ops aiofiles_compat sync scheduler commands workers pytest_plugin __init__
-    __main__
+    _core/cpython _core/objects _core/kernel _core/engine _core/loop _core/awaited _core/streams
+    _core/transport _core/tls _core/wait
+    inspect net files patches loop policy runner ops aiofiles_compat sync scheduler commands workers
+    pytest_plugin __init__ __main__
 """.split()
 
 CIMPORT = re.compile(
@@ -92,7 +92,7 @@ def room_of(module: str) -> str | None:
 
 
 def in_order(room: str) -> list[str]:
-    """The room's modules, each behind those of the room that it uses; raises ValueError if they use each other in a circle."""
+    """The room's modules, each behind those of the room that it uses; raises ValueError if some form a circle."""
     files: dict[str, list[Path]] = {}
     for path in sources(room):
         if path.stem != "__init__":
