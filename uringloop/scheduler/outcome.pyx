@@ -9,7 +9,8 @@ from asyncio.log import logger
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
 from uringloop._core.wait.patience cimport timeout_seconds
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop
+from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
+from uringloop._core.wait.waitlist cimport Waitlist
 
 from uringloop.errors import JobExited
 
@@ -162,7 +163,7 @@ cdef class Outcome(Waitlist):
         if self.try_acquire():
             return
         not_in_a_loop("Job.result()", "`await job`")
-        if self.block(_THREAD, timeout) is TIMED_OUT:
+        if block(self, _THREAD, timeout) is TIMED_OUT:
             raise TimeoutError()
 
     # Asking

@@ -4,8 +4,9 @@ from cpython.object cimport PyObject
 
 from uringloop._core.objects.guard cimport ur_add_fast_method
 from uringloop._core.wait.finished cimport READY_NONE
+from uringloop._core.wait.thread_wait cimport block, not_in_a_loop
 from uringloop._core.wait.wait cimport make_entry, make_wait
-from uringloop._core.wait.waitlist cimport Waitlist, not_in_a_loop, take
+from uringloop._core.wait.waitlist cimport Waitlist, take
 
 
 cdef class Acquirable(Waitlist):
@@ -32,7 +33,7 @@ cdef class Acquirable(Waitlist):
     def acquire_sync(self, timeout=None):
         """From a plain thread: True once acquired, False after `timeout` seconds."""
         not_in_a_loop(f"{type(self).__name__}.acquire_sync()", "`async with`")
-        return self.block(True, timeout) is True
+        return block(self, True, timeout) is True
 
     def release(self):
         """From anywhere. Who waits longest has it by the time this returns, and wakes on its own loop."""
@@ -48,7 +49,7 @@ cdef class Acquirable(Waitlist):
 
     def __enter__(self):
         not_in_a_loop(f"`with` of a {type(self).__name__}", "`async with`")
-        self.block(None, None)
+        block(self, None, None)
 
     def __exit__(self, *exc):
         self.release()

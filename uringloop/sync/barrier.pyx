@@ -8,10 +8,9 @@ from asyncio import BrokenBarrierError
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.finished cimport READY_NONE, ready_awaitable
 from uringloop._core.wait.patience cimport timeout_seconds
+from uringloop._core.wait.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport (
-    TIMED_OUT, WAITER_FAILED, Waiter, WaiterState, Waitlist, not_in_a_loop, task_waiter, thread_waiter,
-)
+from uringloop._core.wait.waitlist cimport WAITER_FAILED, Waiter, WaiterState, Waitlist, task_waiter, thread_waiter
 
 from uringloop.errors import NotInitialised
 
@@ -78,7 +77,7 @@ cdef class Barrier(Waitlist):
         waiter = thread_waiter(self, None)
         if self.arrive(waiter, &round):
             return self.parties - 1
-        number = self.sleep(waiter, seconds)
+        number = sleep_in_line(self, waiter, seconds)
         if number is TIMED_OUT:
             self.break_round(round)
             raise BrokenBarrierError("Barrier timed out")

@@ -2,8 +2,9 @@
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
 from uringloop._core.wait.finished cimport ready_awaitable
 from uringloop._core.wait.patience cimport timeout_seconds
+from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop
+from uringloop._core.wait.waitlist cimport Waitlist
 
 
 cdef class Event(Waitlist):
@@ -46,7 +47,7 @@ cdef class Event(Waitlist):
         if ur_load_int(&self.flag):
             return True
         not_in_a_loop("Event.wait_sync()", "`await event.wait()`")
-        return self.block(True, timeout) is not TIMED_OUT
+        return block(self, True, timeout) is not TIMED_OUT
 
     def statistics(self):
         """{set, waiting: now; waits, grants, cancels, passes: since it was made}."""
@@ -94,7 +95,7 @@ cdef class AutoResetEvent(Waitlist):
     def wait_sync(self, timeout=None):
         """From a plain thread: True once set, False after `timeout` seconds."""
         not_in_a_loop("AutoResetEvent.wait_sync()", "`await event.wait()`")
-        return self.block(True, timeout) is not TIMED_OUT
+        return block(self, True, timeout) is not TIMED_OUT
 
     def statistics(self):
         """{set, waiting: now; waits, grants, cancels, passes: since it was made}."""

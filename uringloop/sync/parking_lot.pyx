@@ -2,7 +2,8 @@
 # nothing but the line. A wake that its waiter can not use goes on to the next.
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.patience cimport timeout_seconds
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waiter, Waitlist, not_in_a_loop, task_waiter, thread_waiter
+from uringloop._core.wait.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
+from uringloop._core.wait.waitlist cimport Waiter, Waitlist, task_waiter, thread_waiter
 
 
 cdef class ParkingLot(Waitlist):
@@ -37,7 +38,7 @@ cdef class ParkingLot(Waitlist):
         """False after `timeout` seconds, which was checked before the place was taken."""
         if waiter.line is not self or waiter.thread_lock is None:
             raise ValueError(f"{waiter!r} is no place of a plain thread in this line")
-        return self.sleep(waiter, timeout_seconds(timeout)) is not TIMED_OUT
+        return sleep_in_line(self, waiter, timeout_seconds(timeout)) is not TIMED_OUT
 
     def unpark(self, Py_ssize_t count):
         """At most so many, first come first; how many were woken."""

@@ -9,8 +9,9 @@ import types
 from collections import deque
 
 from uringloop._core.objects.guard cimport ur_load_int, ur_store_int
+from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop, take
+from uringloop._core.wait.waitlist cimport Waitlist, take
 from uringloop.sync.wait_group cimport WaitGroup
 
 from uringloop.errors import NotInitialised, QueueShutDown
@@ -246,13 +247,13 @@ cdef class Queue:
     def put_sync(self, item, timeout=None):
         """From a plain thread; raises TimeoutError after `timeout` seconds without room."""
         not_in_a_loop("Queue.put_sync()", "`await queue.put()`")
-        if self.room.block(item, timeout) is TIMED_OUT:
+        if block(self.room, item, timeout) is TIMED_OUT:
             raise TimeoutError("no room in the queue")
 
     def get_sync(self, timeout=None):
         """From a plain thread; raises TimeoutError after `timeout` seconds without an item."""
         not_in_a_loop("Queue.get_sync()", "`await queue.get()`")
-        item = self.items.block(None, timeout)
+        item = block(self.items, None, timeout)
         if item is TIMED_OUT:
             raise TimeoutError("no item in the queue")
         return item
@@ -269,7 +270,7 @@ cdef class Queue:
     def join_sync(self, timeout=None):
         """The same for a plain thread: False after `timeout` seconds."""
         not_in_a_loop("Queue.join_sync()", "`await queue.join()`")
-        return self.unfinished.block(None, timeout) is not TIMED_OUT
+        return block(self.unfinished, None, timeout) is not TIMED_OUT
 
     def shutdown(self, bint immediate=False):
         """No more items: put raises QueueShutDown, and so does get once there is none left. If `immediate`,

@@ -1,7 +1,8 @@
 # WaitGroup: how many things are unfinished, and who waits until none is. Owns the count.
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
 from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport TIMED_OUT, Waitlist, not_in_a_loop
+from uringloop._core.wait.waitlist cimport Waitlist
 
 
 cdef class WaitGroup(Waitlist):
@@ -45,7 +46,7 @@ cdef class WaitGroup(Waitlist):
     def wait_sync(self, timeout=None):
         """From a plain thread: False after `timeout` seconds."""
         not_in_a_loop("wait_sync()", "`await`")
-        return self.block(None, timeout) is not TIMED_OUT
+        return block(self, None, timeout) is not TIMED_OUT
 
     def __repr__(self):
         return f"<WaitGroup count={self.count} waiting={self.waiting}>"

@@ -10,8 +10,9 @@ from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.loop.inbox cimport Inbox
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag
+from uringloop._core.wait.thread_wait cimport TIMED_OUT, sleep_in_line
 from uringloop._core.wait.waitlist cimport (
-    TIMED_OUT, WAITER_GRANTED, Waiter, WaiterState, Waitlist, deliver, grant_next, thread_waiter,
+    WAITER_GRANTED, Waiter, WaiterState, Waitlist, deliver, grant_next, thread_waiter,
 )
 
 
@@ -98,7 +99,7 @@ cdef class LineSteps:
 
     def leave(self, Waiter waiter):
         """The thread goes on, woken or because its time is over: does it have it?"""
-        return self.line.sleep(waiter, 0) is not TIMED_OUT
+        return sleep_in_line(self.line, waiter, 0) is not TIMED_OUT
 
     def pick(self):
         """The first half of a release: who has it next; None: nobody."""

@@ -3,7 +3,7 @@ from cpython.object cimport PyObject
 from uringloop._core.engine.ready cimport Runnable
 from uringloop._core.objects.guard cimport ur_guard
 
-# A waiter's life. Every change is made under its line's guard, in waitlist.pyx alone.
+# A waiter's life. Every change is made under its line's guard, in waitlist.pyx and, for plain threads, thread_wait.pyx.
 #   waiting -> granted    it was chosen: what it waited for is its own from now on, before it even wakes
 #   waiting -> cancelled  it left the line
 #   waiting -> failed     it will not get what it waited for: it raises `error`
@@ -71,8 +71,6 @@ cdef class Waitlist:
     cdef WaiterState enter(self, Waiter waiter) noexcept
     cdef bint withdraw(self, Waiter waiter) noexcept
     cdef object start(self, object value)
-    cdef object block(self, object value, object timeout)
-    cdef object sleep(self, Waiter waiter, double seconds)
     cdef bint hand_on(self) except -1
     cdef int unlock_and_grant_all(self) except -1
     cdef int unlock_and_fail_all(self, object error) except -1
@@ -81,10 +79,8 @@ cdef class Waitlist:
     cdef dict counts(self)
 
 
-cdef object TIMED_OUT
 cdef Waiter task_waiter(Waitlist line, object value)
 cdef Waiter thread_waiter(Waitlist line, object value)
 cdef bint take(Waitlist line) noexcept
 cdef PyObject *grant_next(Waitlist line, bint *more) noexcept
 cdef bint deliver(PyObject *owned) except -1
-cdef int not_in_a_loop(str what, str instead) except -1

@@ -24,7 +24,6 @@ from uringloop._core.objects.guard cimport (
 )
 from uringloop._core.wait.delivery cimport deliver_foreign
 from uringloop._core.wait.finished cimport ready_awaitable
-from uringloop._core.wait.patience cimport timeout_seconds
 
 cdef extern from "Python.h":
     PyObject *PyObject_CallOneArg(PyObject *callable, PyObject *arg) noexcept
@@ -43,7 +42,6 @@ cdef extern from *:
 cdef object _CancelledError = exceptions.CancelledError
 cdef object _new_thread_lock = _thread.allocate_lock
 cdef str _CONTEXT = "context"
-cdef object TIMED_OUT = object()
 
 ctypedef PyObject *(*raw_step)(Waiter, bint *) noexcept
 
@@ -298,41 +296,6 @@ cdef class Waitlist:
                 raise self.refusal
         return ready_awaitable(self.collect(value))
 
-    cdef object block(self, object value, object timeout):
-        """The same for a plain thread, which sleeps; TIMED_OUT after `timeout` seconds, None: never."""
-        cdef double seconds = timeout_seconds(timeout)
-        cdef Waiter waiter = thread_waiter(self, value)
-        cdef WaiterState state
-        ur_guard_lock(&self.guard)
-        state = self.enter(waiter)
-        ur_guard_unlock(&self.guard)
-        if state == WAITER_FAILED:
-            raise self.refusal
-        return self.collect(value) if state == WAITER_GRANTED else self.sleep(waiter, seconds)
-
-    cdef object sleep(self, Waiter waiter, double seconds):
-        """Of the plain thread whose waiter is in the line; the seconds are timeout_seconds'."""
-        cdef WaiterState state
-        cdef bint waiting
-        try:
-            waiter.thread_lock.acquire(True, seconds)
-        except BaseException:  # a signal handler's
-            if waiter.abandon():
-                self.hand_on()
-            raise
-        ur_guard_lock(&self.guard)
-        waiting = self.withdraw(waiter)
-        state = waiter.state
-        if state == WAITER_GRANTED:
-            waiter.state = WAITER_DONE
-        ur_guard_unlock(&self.guard)
-        if state == WAITER_GRANTED:
-            return self.collect(waiter.value)
-        if waiting:
-            Py_DECREF(waiter)
-            return TIMED_OUT
-        return waiter.result()
-
     cdef bint hand_on(self) except -1:
         """Put one back: the first in line has it by the time this returns. A waiter whose loop is closed is passed over.
         False: `put_back` refused."""
@@ -535,13 +498,6 @@ cdef int _deliver_all(PyObject *chain) except -1:
                 Py_DECREF(waiter)
                 waiter.is_lost()
             batch.tail = NULL
-    return 0
-
-
-cdef int not_in_a_loop(str what, str instead) except -1:
-    """A thread that runs a loop must not sleep on a lock: who holds it may need this very loop to let go."""
-    if _running_loop() is not None:
-        raise RuntimeError(f"{what} would block the event loop that this thread runs: use {instead}")
     return 0
 
 
