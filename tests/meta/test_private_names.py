@@ -156,10 +156,6 @@ IN_C = {
     "_core/awaited/sock_op.pyx": "_PyBytes_Resize",
     "_core/tls/records.pyx": "_PyBytes_Resize",
     "_core/transport/stream.pyx": "_PyBytes_Resize",
-    # The coroutines that call, and what they handle.
-    "sync/lock_claims.pyx": (
-        "_PyErr_StackItem PyThreadState_Get co_filename exc_info exc_value previous_item tp_basicsize"
-    ),
 }
 
 

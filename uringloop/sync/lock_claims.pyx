@@ -21,95 +21,13 @@ from cython import no_gc_clear
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
+from uringloop._core.cpython.canaries import coroutine_frames_are_as_known, relied_on
+from uringloop._core.cpython.coroutine_frames cimport (
+    ur_is_destroyed, ur_is_exiting, ur_is_of_nobody, ur_next_frame, ur_own_frame, ur_set_helpers, ur_use_frames,
+)
 from uringloop._core.loop.loop cimport Loop, running_loop
 from uringloop._core.objects.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
 from uringloop._core.wait.waitlist cimport Waitlist
-
-cdef extern from *:
-    """
-    static PyObject *ur_helpers[2]; /* the files of coroutines that acquire and release for their caller */
-
-    static int ur_is_a_helper(PyFrameObject *frame) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
-        PyObject *file = code->co_filename; /* the functions of a module share the object */
-        Py_DECREF(code);
-        return file == ur_helpers[0] || file == ur_helpers[1];
-    }
-
-    /* Does this coroutine handle the GeneratorExit that destroys it? The interpreter has linked what each running coroutine
-     * handles; the link is in the coroutine itself. */
-    static int ur_is_exiting(PyObject *coroutine) {
-        _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
-        char *begin = (char *)coroutine, *end = begin + Py_TYPE(coroutine)->tp_basicsize;
-        while (item != NULL && ((char *)item < begin || (char *)item >= end)) item = item->previous_item;
-        return item != NULL && item->exc_value != NULL && PyErr_GivenExceptionMatches(item->exc_value, PyExc_GeneratorExit);
-    }
-
-    /* The nearest frame of a coroutine, or generator, of the program: from `frame` on, whose reference it takes, among
-     * `most`. NULL, with no exception: there is none. Below a coroutine that is destroyed come the frames of the code that
-     * destroys it, and a collection may begin in any: `beyond_exiting` says whether they count. */
-    static PyObject *ur_coroutine_frame(PyFrameObject *frame, int most, int beyond_exiting) {
-        PyFrameObject *back;
-        PyObject *owner;
-        int exiting;
-        while (frame != NULL) {
-            if (most-- == 0) {
-                Py_DECREF(frame);
-                break;
-            }
-            owner = PyFrame_GetGenerator(frame);
-            if (owner != NULL) {
-                exiting = !beyond_exiting && ur_is_exiting(owner);
-                Py_DECREF(owner);
-                if (!ur_is_a_helper(frame)) return (PyObject *)frame;
-                if (exiting) {
-                    Py_DECREF(frame);
-                    break;
-                }
-            }
-            back = PyFrame_GetBack(frame);
-            Py_DECREF(frame);
-            frame = back;
-        }
-        return NULL;
-    }
-
-    static PyObject *ur_own_frame(int most) {
-        PyFrameObject *frame = PyEval_GetFrame();
-        if (frame == NULL) PyErr_Clear(); /* no memory for it */
-        Py_XINCREF(frame);
-        return ur_coroutine_frame(frame, most, most > 0);
-    }
-
-    /* Of what ur_own_frame has found: of the same coroutine, or of one that awaits it. */
-    static PyObject *ur_next_frame(PyObject *frame) {
-        PyObject *owner = PyFrame_GetGenerator((PyFrameObject *)frame);
-        int exiting = owner != NULL && ur_is_exiting(owner);
-        Py_XDECREF(owner);
-        return exiting ? NULL : ur_coroutine_frame(PyFrame_GetBack((PyFrameObject *)frame), -1, 0);
-    }
-
-    /* A suspended coroutine has a reference to its frame, one that has ended has not. (PyFrame_GetGenerator would not be safe
-     * free-threaded: another thread may be destroying the coroutine.) */
-    static int ur_is_of_nobody(PyObject *frame, Py_ssize_t references) { return Py_REFCNT(frame) <= references; }
-
-    static int ur_is_destroyed(void) {
-        PyObject *handled = PyErr_GetHandledException();
-        int found = handled != NULL && PyErr_GivenExceptionMatches(handled, PyExc_GeneratorExit);
-        Py_XDECREF(handled);
-        return found;
-    }
-
-    static void ur_set_helpers(PyObject *first, PyObject *second) {
-        Py_INCREF(first), Py_INCREF(second);
-        ur_helpers[0] = first, ur_helpers[1] = second;
-    }
-    """
-    PyObject *ur_own_frame(int most) noexcept
-    PyObject *ur_next_frame(object frame) noexcept
-    bint ur_is_of_nobody(PyObject *frame, Py_ssize_t references) noexcept
-    bint ur_is_destroyed() noexcept
-    void ur_set_helpers(object first, object second) noexcept
 
 ur_set_helpers(AsyncExitStack.enter_async_context.__code__.co_filename, wait_for.__code__.co_filename)
 
@@ -377,3 +295,7 @@ cdef class LockClaims:
 
     def __repr__(self):
         return f"<LockClaims waiting={len(self.waiting)}>"
+
+
+ur_use_frames(relied_on("coroutine_frames", coroutine_frames_are_as_known(
+    lambda: _taken(ur_own_frame(1)), lambda coroutine: ur_is_exiting(<PyObject *> coroutine))))

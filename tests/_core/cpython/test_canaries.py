@@ -15,7 +15,7 @@ Program = Callable[..., Any]
 
 # Prints, for each piece, whether it was seen to rely on CPython's insides.
 SMOKE = """
-import asyncio, contextvars, gc, socket, sys
+import asyncio, contextlib, contextvars, gc, socket, sys
 import uringloop
 from uringloop._core.cpython.canaries import state
 
@@ -124,14 +124,54 @@ async def free_lists():
     await asyncio.sleep(0)
     seen["free_lists"] = sys.getallocatedblocks() - blocks > 2500
 
+async def conditions():
+    condition = uringloop.Condition()
+    told = []
+    async def waits(number):
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(condition)
+            await condition.wait()
+            assert condition.locked()
+            told.append(number)
+    waiting = [asyncio.ensure_future(waits(number)) for number in range(3)]
+    await asyncio.sleep(0.001)
+    async with condition:
+        condition.notify_all()
+    await asyncio.gather(*waiting)
+    assert told == [0, 1, 2] and not condition.locked()
+
+def conditions_and_dead_loops():
+    condition = uringloop.Condition()
+    async def waits():
+        async with condition:
+            await condition.wait()
+    async def begins():
+        task = asyncio.ensure_future(waits())
+        await asyncio.sleep(0.001)
+        return [task]
+    other = uringloop.new_event_loop()
+    tasks = other.run_until_complete(begins())
+    other.set_exception_handler(lambda loop, context: None)
+    other.close()
+    async def holds():
+        async with condition:
+            tasks.clear()
+            gc.collect()
+            assert condition.locked()
+        assert not condition.locked()
+    loop.run_until_complete(holds())
+    seen["coroutine_frames"] = state()["coroutine_frames"]  # nothing of it shows
+
 async def main():
     await free_lists()
+    await conditions()
     await contexts()
     await streams()
     await sockets()
 
 loop = uringloop.new_event_loop()
 loop.run_until_complete(main())
+conditions_and_dead_loops()
 loop.close()
 assert seen == state(), (seen, state())
 print(seen)
@@ -231,6 +271,7 @@ def relied_on_here() -> dict[str, bool]:
         "own_context": gil,
         "adopted_streams": True,
         "io_refs": True,
+        "coroutine_frames": True,
         "free_lists": gil and not DEBUG_BUILD,
     }
 

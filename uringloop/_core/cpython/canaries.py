@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import weakref
-from asyncio import futures, streams
+from asyncio import futures, streams, tasks
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 # What each piece relies on.
@@ -21,6 +24,9 @@ PIECES = {
     " attributes that the core reads and sets, and an instance can be given another class. Plain: asyncio's methods.",
     "io_refs": "socket.close() compares `_io_refs <= 0` once, just before it closes the descriptor. Plain: an"
     " operation that waits for a socket keeps the file open until it ends, and is not told of the close.",
+    "coroutine_frames": "A running coroutine holds the link to the exception that it handles, a suspended one a"
+    " reference to its frame, and the functions of a module share the name of its file. Plain: a condition's lock knows"
+    " its tasks by their loop and the GeneratorExit alone, so one that goes on after it may release what others hold.",
     "free_lists": "A compiled class is a static type whose objects are one block of memory of a fixed size, which"
     " PyObject_Init makes a new object of. Plain: the allocator makes each object.",
 }
@@ -192,3 +198,36 @@ def sockets_are_as_known() -> bool:
     except Exception:
         return False
     return order == ["asked for 0", "asked for 0", "closes"]
+
+
+class _Pause:
+    def __await__(self) -> Any:
+        yield
+
+
+def coroutine_frames_are_as_known(own_frame: Callable[[], Any], is_exiting: Callable[[Any], bool]) -> bool:
+    """Is a coroutine seen by its frame, and seen to be destroyed?"""
+    seen: list[bool] = []
+
+    async def suspended() -> None:
+        seen.extend((own_frame() is made.cr_frame, is_exiting(made)))
+        try:
+            await _Pause()
+        finally:
+            seen.extend((own_frame() is made.cr_frame, is_exiting(made)))
+
+    made: Any = suspended()
+    try:
+        made.send(None)
+        frame: Any = made.cr_frame
+        references = sys.getrefcount(frame)
+        made.close()
+    except Exception:
+        return False
+    stack: Any = AsyncExitStack
+    return (
+        seen == [True, False, True, True]
+        and sys.getrefcount(frame) == references - 1
+        and tasks.wait_for.__code__.co_filename is tasks.sleep.__code__.co_filename
+        and stack.enter_async_context.__code__.co_filename is stack.__aexit__.__code__.co_filename
+    )

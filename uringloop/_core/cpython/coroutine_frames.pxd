@@ -1,0 +1,98 @@
+# Which coroutine of the program calls, told by its frame, and whether it handles the GeneratorExit that destroys it. Frames of
+# coroutines are documented; what a running coroutine handles, and that it alone refers to its frame, is not. For one module:
+# what has the static functions is that module.
+from cpython.object cimport PyObject
+
+cdef extern from *:
+    """
+    static PyObject *ur_helpers[2]; /* the files of coroutines that acquire and release for their caller */
+
+    static int ur_is_a_helper(PyFrameObject *frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *file = code->co_filename; /* the functions of a module share the object */
+        Py_DECREF(code);
+        return file == ur_helpers[0] || file == ur_helpers[1];
+    }
+
+    /* Does this coroutine handle the GeneratorExit that destroys it? The interpreter has linked what each running coroutine
+     * handles; the link is in the coroutine itself. */
+    static int ur_is_exiting(PyObject *coroutine) {
+        _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
+        char *begin = (char *)coroutine, *end = begin + Py_TYPE(coroutine)->tp_basicsize;
+        while (item != NULL && ((char *)item < begin || (char *)item >= end)) item = item->previous_item;
+        return item != NULL && item->exc_value != NULL && PyErr_GivenExceptionMatches(item->exc_value, PyExc_GeneratorExit);
+    }
+
+    /* The nearest frame of a coroutine, or generator, of the program: from `frame` on, whose reference it takes, among
+     * `most`. NULL, with no exception: there is none. Below a coroutine that is destroyed come the frames of the code that
+     * destroys it, and a collection may begin in any: `beyond_exiting` says whether they count. */
+    static PyObject *ur_coroutine_frame(PyFrameObject *frame, int most, int beyond_exiting) {
+        PyFrameObject *back;
+        PyObject *owner;
+        int exiting;
+        while (frame != NULL) {
+            if (most-- == 0) {
+                Py_DECREF(frame);
+                break;
+            }
+            owner = PyFrame_GetGenerator(frame);
+            if (owner != NULL) {
+                exiting = !beyond_exiting && ur_is_exiting(owner);
+                Py_DECREF(owner);
+                if (!ur_is_a_helper(frame)) return (PyObject *)frame;
+                if (exiting) {
+                    Py_DECREF(frame);
+                    break;
+                }
+            }
+            back = PyFrame_GetBack(frame);
+            Py_DECREF(frame);
+            frame = back;
+        }
+        return NULL;
+    }
+
+    static int ur_frames_are_used = 1; /* 0: no coroutine of the program is ever found */
+
+    static PyObject *ur_own_frame(int most) {
+        PyFrameObject *frame;
+        if (!ur_frames_are_used) return NULL;
+        frame = PyEval_GetFrame();
+        if (frame == NULL) PyErr_Clear(); /* no memory for it */
+        Py_XINCREF(frame);
+        return ur_coroutine_frame(frame, most, most > 0);
+    }
+
+    /* Of what ur_own_frame has found: of the same coroutine, or of one that awaits it. */
+    static PyObject *ur_next_frame(PyObject *frame) {
+        PyObject *owner = PyFrame_GetGenerator((PyFrameObject *)frame);
+        int exiting = owner != NULL && ur_is_exiting(owner);
+        Py_XDECREF(owner);
+        return exiting ? NULL : ur_coroutine_frame(PyFrame_GetBack((PyFrameObject *)frame), -1, 0);
+    }
+
+    /* A suspended coroutine has a reference to its frame, one that has ended has not. (PyFrame_GetGenerator would not be safe
+     * free-threaded: another thread may be destroying the coroutine.) */
+    static int ur_is_of_nobody(PyObject *frame, Py_ssize_t references) { return Py_REFCNT(frame) <= references; }
+
+    static int ur_is_destroyed(void) {
+        PyObject *handled = PyErr_GetHandledException();
+        int found = handled != NULL && PyErr_GivenExceptionMatches(handled, PyExc_GeneratorExit);
+        Py_XDECREF(handled);
+        return found;
+    }
+
+    static void ur_use_frames(int used) { ur_frames_are_used = used; }
+
+    static void ur_set_helpers(PyObject *first, PyObject *second) {
+        Py_INCREF(first), Py_INCREF(second);
+        ur_helpers[0] = first, ur_helpers[1] = second;
+    }
+    """
+    PyObject *ur_own_frame(int most) noexcept
+    PyObject *ur_next_frame(object frame) noexcept
+    bint ur_is_of_nobody(PyObject *frame, Py_ssize_t references) noexcept
+    bint ur_is_destroyed() noexcept
+    bint ur_is_exiting(PyObject *coroutine) noexcept
+    void ur_use_frames(bint used) noexcept
+    void ur_set_helpers(object first, object second) noexcept
