@@ -149,9 +149,8 @@ IN_C = {
     "_core/transport/transport.pyx": "tp_clear tp_dictoffset",
     "_core/wait/wait.pyx": "tp_dealloc",
     # How they are awaited.
-    "_core/awaited/coroutine.h": "tp_as_async",
-    "_core/wait/finished.pxd": "tp_iter tp_iternext",
-    "files/call.pyx": "tp_as_async tp_iternext",
+    "_core/awaited/coroutine.h": "tp_iter tp_iternext",
+    "_core/awaited/coroutine.pyx": "tp_as_async tp_dict tp_iternext",
     # Documented, in spite of its name: bytes_resize.pxd declares it.
     "_core/awaited/sock_op.pyx": "_PyBytes_Resize",
     "_core/tls/records.pyx": "_PyBytes_Resize",
