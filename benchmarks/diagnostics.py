@@ -12,7 +12,7 @@ TURNS = 5
 
 def watched(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]:
     """A chain of call_soon: while nobody looks, while somebody does, and afterwards, by turns."""
-    from uringloop._core.loop.watch import OPERATIONS, TIMES
+    from uringloop._core.loop.monitor import OPERATIONS, TIMES
     from uringloop.inspect.observers import Observer
 
     each = seconds / TURNS / 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.loop.watch import OPERATIONS, SAMPLES, TIMES
+from uringloop._core.loop.monitor import OPERATIONS, SAMPLES, TIMES
 from uringloop.inspect.observers import Observer, loops
 
 
@@ -86,7 +86,7 @@ def test_one_that_can_not_begin_does_not_look(loop: Any) -> None:
 def test_a_child_is_not_looked_at(program: Callable[..., Any], engine: str) -> None:
     code = """
 import os, uringloop
-from uringloop._core.loop.watch import SAMPLES
+from uringloop._core.loop.monitor import SAMPLES
 from uringloop.inspect import observers
 loop = uringloop.new_event_loop()
 look = observers.Observer(SAMPLES)

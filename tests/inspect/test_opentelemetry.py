@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from uringloop._core.loop.watch import TIMES
+from uringloop._core.loop.monitor import TIMES
 from uringloop.inspect.observers import Observer
 from uringloop.inspect.opentelemetry import instrument
 

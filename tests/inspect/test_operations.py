@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.loop.watch import OPERATIONS
+from uringloop._core.loop.monitor import OPERATIONS
 from uringloop.inspect.observers import Observer
 
 

@@ -6,7 +6,7 @@ import socket
 import threading
 from typing import Any
 
-from uringloop._core.loop.watch import OPERATIONS, TIMES
+from uringloop._core.loop.monitor import OPERATIONS, TIMES
 from uringloop.inspect import snapshot, snapshots
 from uringloop.inspect.observers import Observer
 

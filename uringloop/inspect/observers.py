@@ -1,5 +1,5 @@
 """Observers: the registry of this process's loops and of the observers that inspect them. A loop's monitor
-(`_core/loop/watch.pyx`) records only what an observer has requested, and nothing after the last observer has ended. Any
+(`_core/loop/monitor.pyx`) records only what an observer has requested, and nothing after the last observer has ended. Any
 thread may make and end an observer."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from uringloop._core.loop.watch import LoopMonitor
+from uringloop._core.loop.monitor import LoopMonitor
 
 _guard = threading.RLock()  # reentrant: the garbage collector may run inside, and end a loop
 _loops: weakref.WeakSet[Any] = weakref.WeakSet()

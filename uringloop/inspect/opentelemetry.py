@@ -15,7 +15,7 @@ from typing import Any
 
 from opentelemetry import metrics, trace
 
-from uringloop._core.loop.watch import SAMPLES, TIMES, LoopMonitor
+from uringloop._core.loop.monitor import SAMPLES, TIMES, LoopMonitor
 from uringloop.inspect.observers import Observer, loops
 from uringloop.inspect.prometheus import HELP
 from uringloop.inspect.statistics import COUNTERS, Statistics

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from uringloop._core.loop.watch import OPERATIONS, TIMES
+from uringloop._core.loop.monitor import OPERATIONS, TIMES
 from uringloop.errors import InspectorWarning
 from uringloop.inspect.observers import Observer
 from uringloop.inspect.snapshots import snapshot

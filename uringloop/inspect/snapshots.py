@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from uringloop._core.loop.watch import name_of
+from uringloop._core.loop.monitor import name_of
 from uringloop.inspect.observers import loops
 from uringloop.inspect.statistics import thread_cpu_seconds
 from uringloop.version import __version__

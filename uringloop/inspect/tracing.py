@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from uringloop._core.loop.watch import OPERATIONS, TIMES, LoopMonitor, name_of
+from uringloop._core.loop.monitor import OPERATIONS, TIMES, LoopMonitor, name_of
 from uringloop.inspect.observers import Observer
 
 ROOM = 100_000

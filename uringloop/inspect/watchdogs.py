@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from uringloop._core.loop.watch import TIMES
+from uringloop._core.loop.monitor import TIMES
 from uringloop.inspect.observers import Observer, loops
 from uringloop.inspect.snapshots import running
 

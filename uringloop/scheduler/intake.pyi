@@ -2,7 +2,7 @@ from collections.abc import Coroutine
 from contextvars import Context
 from typing import Any, Self, final
 
-from uringloop._core.engine.ready import Runnable
+from uringloop._core.engine.ready_queue import Runnable
 from uringloop.loop import EventLoop
 from uringloop.scheduler.outcome import Outcome
 

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
 
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.loop cimport Idler, Loop, runs_here
 from uringloop._core.objects.guard cimport (

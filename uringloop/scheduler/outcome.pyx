@@ -8,8 +8,8 @@ from asyncio import CancelledError
 from asyncio.log import logger
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
-from uringloop._core.wait.patience cimport timeout_seconds
 from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
+from uringloop._core.wait.timeouts cimport timeout_seconds
 from uringloop._core.wait.waitlist cimport Waitlist
 
 from uringloop.errors import JobExited

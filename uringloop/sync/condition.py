@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from uringloop._core.wait.patience import optional_seconds
+from uringloop._core.wait.timeouts import optional_seconds
 from uringloop._core.wait.wait import Entry, Wait
 from uringloop._core.wait.waitlist import Waiter
 from uringloop.sync.lock import Lock

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from uringloop._core.engine.op cimport Op, OpList
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable
 from uringloop._core.kernel.abi cimport io_uring_sqe
 from uringloop._core.kernel.buffers cimport BufferPool
 

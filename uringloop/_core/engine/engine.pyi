@@ -1,7 +1,7 @@
 from typing import Self
 
 from uringloop._core.engine.op import Op, OpList
-from uringloop._core.engine.ready import ReadyQueue
+from uringloop._core.engine.ready_queue import ReadyQueue
 
 class Engine:
     def __init__(self, ready: ReadyQueue) -> None: ...

@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc
 from posix.unistd cimport usleep
 
 from uringloop._core.engine.op cimport NEED_READ, Op, OpList
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable
 from uringloop._core.kernel.abi cimport IORING_OP_READ, io_uring_sqe
 from uringloop._core.kernel.buffers cimport BufferPool
 from uringloop._core.kernel.libc cimport EAGAIN, EFD_CLOEXEC, EFD_NONBLOCK, c_close, c_read, c_write, errno, eventfd

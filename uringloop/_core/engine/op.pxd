@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint32_t, uint8_t
 
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable
 from uringloop._core.kernel.abi cimport io_uring_sqe
 
 
@@ -46,7 +46,7 @@ cdef class Op(Runnable):
 
 
 cdef class OpMonitor:
-    # An OpList reports its operations to this (watch.pyx).
+    # An OpList reports its operations to this (monitor.pyx).
     cdef bint op_submitted(self, Op op) noexcept
     cdef bint op_ended(self, Op op) noexcept
 

@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 
-from uringloop._core.engine.ready import Runnable
+from uringloop._core.engine.ready_queue import Runnable
 
 class Op(Runnable):
     @property

@@ -6,7 +6,7 @@ from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint32_t
 
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_push_owned
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_push_owned
 from uringloop._core.kernel.abi cimport IORING_CQE_F_MORE, io_uring_sqe
 from uringloop._core.kernel.libc cimport EINVAL
 from uringloop._core.objects.counters cimport COUNT_OP, count_freed, count_made

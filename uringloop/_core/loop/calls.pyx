@@ -7,7 +7,7 @@ from cpython.ref cimport Py_XINCREF
 
 from asyncio import format_helpers
 
-from uringloop._core.engine.ready cimport Runnable, ready_push_owned
+from uringloop._core.engine.ready_queue cimport Runnable, ready_push_owned
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport WAITS_FOR_SHARED, Handle, TimerHandle, new_handle, new_timer_handle
 from uringloop._core.loop.loop cimport Loop, runs_here

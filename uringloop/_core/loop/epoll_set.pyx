@@ -12,7 +12,7 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 from uringloop._core.engine.engine cimport forks
 from uringloop._core.engine.op cimport NEED_READ, OP_IDLE, Op
-from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.engine.ready_queue cimport ready_push
 from uringloop._core.kernel.abi cimport IORING_OP_EPOLL_WAIT, IORING_OP_POLL_ADD, io_uring_sqe
 from uringloop._core.kernel.libc cimport (
     EAGAIN, EBADF, EEXIST, ENOENT, EPOLLIN, EPOLLOUT, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD,

@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
-from uringloop._core.engine.ready cimport Runnable
+from uringloop._core.engine.ready_queue cimport Runnable
 
 
 cdef class Handle(Runnable):

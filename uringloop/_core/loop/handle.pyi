@@ -1,7 +1,7 @@
 from contextvars import Context
 from typing import Any, final
 
-from uringloop._core.engine.ready import Runnable
+from uringloop._core.engine.ready_queue import Runnable
 
 class Handle(Runnable):
     @property  # type: ignore[misc]  # for isinstance: asyncio's class

@@ -1,5 +1,5 @@
 from uringloop._core.engine.engine cimport Engine
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable
 from uringloop._core.objects.guard cimport ur_guard
 
 

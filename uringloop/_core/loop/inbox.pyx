@@ -2,7 +2,7 @@
 # loop only when it sleeps, and at most once per sleep. Work whose push did not raise will run: before the loop falls
 # asleep, it sets `asleep` under the guard that pushes take, and checks the inbox once more.
 from uringloop._core.engine.engine cimport Engine
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_push
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_push
 from uringloop._core.objects.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_store_flag
 
 

@@ -1,13 +1,13 @@
 from libc.stdint cimport int64_t
 
 from uringloop._core.engine.engine cimport Engine
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable
 from uringloop._core.kernel.abi cimport ur_coarse_ns
 from uringloop._core.loop.inbox cimport Inbox
-from uringloop._core.loop.spin cimport Spinner
+from uringloop._core.loop.monitor cimport LoopMonitor
+from uringloop._core.loop.spinner cimport Spinner
 from uringloop._core.loop.timers cimport Timers
 from uringloop._core.loop.transport_table cimport TransportTable
-from uringloop._core.loop.watch cimport LoopMonitor
 from uringloop._core.objects.guard cimport ur_load_ulong
 
 cdef class Idler(Runnable):

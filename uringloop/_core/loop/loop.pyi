@@ -3,10 +3,10 @@ from collections.abc import Callable
 from typing import Any, type_check_only
 
 from uringloop._core.engine.engine import Engine
-from uringloop._core.engine.ready import Runnable
+from uringloop._core.engine.ready_queue import Runnable
 from uringloop._core.loop.handle import Handle
+from uringloop._core.loop.monitor import LoopMonitor
 from uringloop._core.loop.transport_table import TransportTable
-from uringloop._core.loop.watch import LoopMonitor
 
 @type_check_only
 class _BaseEventLoop(BaseEventLoop):

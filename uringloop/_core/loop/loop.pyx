@@ -18,14 +18,14 @@ from libc.stdint cimport INT64_MAX
 
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.op cimport OP_CANCELLING, Op
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport Handle, make_handle, trim_free_handles
 from uringloop._core.loop.inbox cimport Inbox
-from uringloop._core.loop.spin cimport Spinner
+from uringloop._core.loop.monitor cimport LoopMonitor
+from uringloop._core.loop.spinner cimport Spinner
 from uringloop._core.loop.timers cimport Timers
 from uringloop._core.loop.transport_table cimport TransportTable
-from uringloop._core.loop.watch cimport LoopMonitor
 from uringloop._core.objects.guard cimport (
     UR_FREE_THREADED, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong, ur_store_flag,
     ur_store_int, ur_store_ulong, ur_take_ulong,

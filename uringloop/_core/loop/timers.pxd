@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
-from uringloop._core.engine.ready cimport ReadyQueue
+from uringloop._core.engine.ready_queue cimport ReadyQueue
 from uringloop._core.loop.handle cimport TimerHandle, TimerKeeper
 
 

@@ -13,7 +13,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memmove
 
-from uringloop._core.engine.ready cimport ReadyQueue, ready_push_owned
+from uringloop._core.engine.ready_queue cimport ReadyQueue, ready_push_owned
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport TimerHandle, TimerKeeper
 from uringloop._core.objects.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_contents, ur_visit_owned

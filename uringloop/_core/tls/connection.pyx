@@ -14,7 +14,7 @@ from cpython.object cimport PyObject
 
 from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.engine cimport SCRATCH_SIZE
-from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.engine.ready_queue cimport ready_push
 from uringloop._core.loop.loop cimport Loop, sends_at_once
 from uringloop._core.tls.application cimport STAGE_MADE, STAGE_NEW, Application
 from uringloop._core.tls.backlog cimport Backlog

@@ -6,7 +6,7 @@ from libc.stdlib cimport free, realloc
 
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.op cimport NEED_READ, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
-from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.engine.ready_queue cimport ready_push
 from uringloop._core.engine.uring cimport UringEngine
 from uringloop._core.kernel.abi cimport IORING_ACCEPT_MULTISHOT, IORING_CQE_F_MORE, IORING_OP_ACCEPT, io_uring_sqe
 from uringloop._core.kernel.libc cimport (

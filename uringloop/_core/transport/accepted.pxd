@@ -1,4 +1,4 @@
-from uringloop._core.engine.ready cimport Runnable
+from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.transport.stream cimport StreamTransport
 

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 from contextvars import Context
 from typing import Any, TextIO, final
 
-from uringloop._core.engine.ready import Runnable
+from uringloop._core.engine.ready_queue import Runnable
 from uringloop._core.loop.loop import Loop
 
 @final

@@ -14,7 +14,7 @@ from asyncio import exceptions, format_helpers, tasks
 from cpython.object cimport PyObject
 
 from uringloop._core.cpython.context cimport context_enter, context_exit
-from uringloop._core.engine.ready cimport Runnable, ready_push
+from uringloop._core.engine.ready_queue cimport Runnable, ready_push
 from uringloop._core.kernel.libc cimport c_close
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_load_flag, ur_only_core_makes

@@ -2,8 +2,8 @@ from libc.stdint cimport uint32_t
 
 from uringloop._core.engine.op cimport Op
 from uringloop._core.kernel.libc cimport sockaddr_storage, socklen_t
-from uringloop._core.transport.outgoing cimport DatagramBatch, ReceiveRoom
-from uringloop._core.transport.peers cimport Peers
+from uringloop._core.transport.address_cache cimport Peers
+from uringloop._core.transport.datagram_batch cimport DatagramBatch, ReceiveRoom
 from uringloop._core.transport.transport cimport Transport
 
 cdef class DatagramPoll(Op):

@@ -1,6 +1,6 @@
 # DatagramTransport: UDP and Unix datagrams, with asyncio's DatagramTransport interface. It waits for readiness through
 # the engine, then receives many datagrams with one system call. Answers sent while these are delivered leave together
-# (outgoing.pyx), all other datagrams at once. It reports errors of system calls to the protocol, and they never close the
+# (datagram_batch.pyx), all other datagrams at once. It reports errors of system calls to the protocol, and they never close the
 # transport. Owns the datagrams that could not be sent yet.
 import os
 from asyncio import constants
@@ -21,8 +21,8 @@ from uringloop._core.kernel.libc cimport (
 )
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.objects.guard cimport ur_only_core_makes
-from uringloop._core.transport.outgoing cimport BATCH, MOST, Batch, DatagramBatch, ReceiveRoom
-from uringloop._core.transport.peers cimport NAME, Peers
+from uringloop._core.transport.address_cache cimport NAME, Peers
+from uringloop._core.transport.datagram_batch cimport BATCH, MOST, Batch, DatagramBatch, ReceiveRoom
 from uringloop._core.transport.transport cimport Transport
 from uringloop._core.transport.transport import DatagramInterface
 

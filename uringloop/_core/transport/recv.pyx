@@ -10,7 +10,7 @@ from libc.stdint cimport uint32_t
 
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.op cimport NEED_READ, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
-from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.engine.ready_queue cimport ready_push
 from uringloop._core.kernel.abi cimport (
     IORING_CQE_BUFFER_SHIFT, IORING_CQE_F_BUFFER, IORING_CQE_F_MORE, IORING_OP_POLL_ADD, IORING_OP_RECV,
     IORING_RECV_MULTISHOT, IOSQE_BUFFER_SELECT, io_uring_sqe,

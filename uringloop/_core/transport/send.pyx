@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.op cimport NEED_WRITE, OP_IDLE, OP_IN_KERNEL, OP_QUEUED, Op
-from uringloop._core.engine.ready cimport ready_push
+from uringloop._core.engine.ready_queue cimport ready_push
 from uringloop._core.kernel.abi cimport (
     IORING_OP_NOP, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_RECVSEND_POLL_FIRST, io_uring_sqe,
 )

@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 
 from uringloop._core.engine.engine cimport Engine
-from uringloop._core.engine.ready cimport Runnable
+from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.loop.loop cimport Loop
 
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from uringloop._core.engine.ready import Runnable
+from uringloop._core.engine.ready_queue import Runnable
 
 DatagramInterface: Any
 StreamInterface: Any

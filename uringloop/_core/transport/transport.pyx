@@ -13,7 +13,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.string cimport memcpy, memset
 
 from uringloop._core.cpython.context cimport context_enter, context_exit
-from uringloop._core.engine.ready cimport Runnable, ready_push
+from uringloop._core.engine.ready_queue cimport Runnable, ready_push
 from uringloop._core.kernel.address cimport address_from_raw
 from uringloop._core.kernel.libc cimport EINVAL, c_close, sockaddr, sockaddr_storage, socklen_t
 from uringloop._core.loop.handle cimport Handle, make_handle

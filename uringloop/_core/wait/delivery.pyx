@@ -4,7 +4,7 @@ from cpython.exc cimport PyErr_SetInterrupt
 
 from asyncio.events import _get_running_loop as _running_loop
 
-from uringloop._core.engine.ready cimport Runnable
+from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.objects.guard cimport ur_only_core_makes
 
 

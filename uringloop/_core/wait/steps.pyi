@@ -1,6 +1,6 @@
 from collections.abc import Iterable
 
-from uringloop._core.engine.ready import Runnable
+from uringloop._core.engine.ready_queue import Runnable
 from uringloop._core.wait.waitlist import Waiter, Waitlist
 
 class Numbered(Runnable): ...

@@ -7,7 +7,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
 from uringloop._core.engine.engine cimport Engine
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_pop, ready_push
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.loop.inbox cimport Inbox
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag
 from uringloop._core.wait.thread_wait cimport TIMED_OUT, sleep_in_line

@@ -5,7 +5,7 @@ from cpython.ref cimport Py_DECREF
 from asyncio.events import _get_running_loop as _running_loop
 
 from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.patience cimport timeout_seconds
+from uringloop._core.wait.timeouts cimport timeout_seconds
 from uringloop._core.wait.waitlist cimport (
     WAITER_DONE, WAITER_FAILED, WAITER_GRANTED, Waiter, WaiterState, Waitlist, thread_waiter,
 )

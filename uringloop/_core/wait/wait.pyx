@@ -6,7 +6,7 @@ from cython cimport no_gc_clear
 
 from uringloop._core.awaited.coroutine cimport as_exception, never_awaited
 from uringloop._core.objects.guard cimport ur_only_core_makes, ur_set_dealloc
-from uringloop._core.wait.finished cimport ReadyAwaitable
+from uringloop._core.wait.ready_awaitable cimport ReadyAwaitable
 from uringloop._core.wait.waitlist cimport Waitlist
 
 ctypedef void (*destructor)(PyObject *) noexcept

@@ -1,6 +1,6 @@
 from cpython.object cimport PyObject
 
-from uringloop._core.engine.ready cimport Runnable
+from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.objects.guard cimport ur_guard
 
 # A waiter's life. Every change is made under its line's guard, in waitlist.pyx and, for plain threads, thread_wait.pyx.

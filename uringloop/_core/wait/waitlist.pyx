@@ -16,14 +16,14 @@ from asyncio.events import _get_running_loop as _running_loop
 
 from uringloop._core.awaited.coroutine cimport as_exception, ur_set_iternext, ur_stop
 from uringloop._core.cpython.context cimport context_enter_unchecked, context_exit
-from uringloop._core.engine.ready cimport ReadyQueue, Runnable, ready_push, ready_push_owned
+from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_push, ready_push_owned
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.objects.clearing cimport call_before_clear
 from uringloop._core.objects.guard cimport (
     ur_add_fast_method, ur_get_traverse, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_only_core_makes, ur_set_traverse,
 )
 from uringloop._core.wait.delivery cimport deliver_foreign
-from uringloop._core.wait.finished cimport ready_awaitable
+from uringloop._core.wait.ready_awaitable cimport ready_awaitable
 
 cdef extern from "Python.h":
     PyObject *PyObject_CallOneArg(PyObject *callable, PyObject *arg) noexcept

@@ -15,7 +15,7 @@ cdef class Runnable:
 
 
 cdef class ReadyQueue:
-    cdef PyObject *head   # each link owns one reference; invisible to Cython, shown to the collector by ready.pyx
+    cdef PyObject *head   # each link owns one reference; invisible to Cython, shown to the collector by ready_queue.pyx
     cdef PyObject *tail
     cdef Py_ssize_t count
     cdef object _gc       # an object field makes Cython give the type garbage collection

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import uringloop
-from uringloop._core.loop.watch import OPERATIONS, SAMPLES, TIMES, LoopMonitor, name_of
+from uringloop._core.loop.monitor import OPERATIONS, SAMPLES, TIMES, LoopMonitor, name_of
 
 ALL = TIMES | OPERATIONS | SAMPLES
 

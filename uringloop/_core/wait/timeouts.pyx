@@ -1,4 +1,4 @@
-# Patience: how long a plain thread is ready to wait. Owns the rule what a timeout is; waits for nothing itself.
+# Timeouts: how long a plain thread is ready to wait. Owns the rule what a timeout is; waits for nothing itself.
 import _thread
 
 cdef double _LONGEST = _thread.TIMEOUT_MAX

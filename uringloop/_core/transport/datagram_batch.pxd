@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from uringloop._core.kernel.libc cimport iovec, mmsghdr, sockaddr_storage, socklen_t
-from uringloop._core.transport.peers cimport NAME
+from uringloop._core.transport.address_cache cimport NAME
 
 cdef enum:
     BATCH = 32            # datagrams a system call receives

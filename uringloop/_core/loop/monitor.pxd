@@ -2,7 +2,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 
 from uringloop._core.engine.op cimport Op, OpList, OpMonitor
-from uringloop._core.engine.ready cimport Runnable
+from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.objects.guard cimport ur_guard
 
 
