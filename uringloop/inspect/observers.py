@@ -1,6 +1,6 @@
 """Observers: the registry of this process's loops and of the observers that inspect them. A loop's monitor
-(`_core/loop/monitor.pyx`) records only what an observer has requested, and nothing after the last observer has ended. Any
-thread may make and end an observer."""
+(`_core/loop/monitor.pyx`) records only what an observer has requested, and nothing after the last observer has ended.
+Any thread may make and end an observer."""
 
 from __future__ import annotations
 
