@@ -46,7 +46,7 @@ cdef class Loop:
     cdef long file_turn                   # the turn that `file_share` belongs to
     cdef int file_share                   # how much work files may still do in that turn without letting others run
     cdef dict held_locks                  # by claims: the locks that tasks acquired and that close() hands on. Any thread,
-                                          # by the dict's atomic operations (sync/claims.pyx)
+                                          # by the dict's atomic operations (sync/lock_claims.pyx)
 
     cdef int turn(self) except -1
     cdef bint defers_poll(self) noexcept

@@ -1,5 +1,5 @@
 # Writing: asyncio's own StreamWriter, written to without Python frames. The stock writer that a server's protocol makes
-# for a client is adopted, as its reader is (stream_reader.pyx): its class becomes a subclass whose write() and drain()
+# for a client is adopted, as its reader is (reader.pyx): its class becomes a subclass whose write() and drain()
 # are compiled. A program's own writers, which nobody shows us, stay as they are.
 from asyncio import futures, streams
 
