@@ -1,0 +1,1 @@
+# What it defines becomes methods of Loop: see loop.pyi. uringloop/loop.py imports it for that.
