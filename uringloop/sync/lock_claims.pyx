@@ -7,9 +7,9 @@
 # `wait` for it (wait_for and gather do that), and also while the collector destroys it. A claim owns a reference to that
 # frame, which does not keep the coroutine alive.
 #
-# A task that holds the lock may also live on, suspended for ever, after its loop was closed. So a Loop notes the locks that its
-# tasks acquired (`held`), and hands them on when it closes. What such a task releases later is a claim that it no longer has.
-# Apart from that, this file never touches the lock itself.
+# A task that holds the lock may also live on, suspended for ever, after its loop was closed. So a Loop notes the locks that
+# its tasks acquired (`held_locks`), and hands them on when it closes. A later release by such a task is one of a claim that
+# it no longer has. Apart from that, this file never touches the lock itself.
 from asyncio.events import _get_running_loop as _running_loop
 from asyncio.tasks import all_tasks, wait_for
 from contextlib import AsyncExitStack
