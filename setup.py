@@ -26,7 +26,7 @@ JOBS = os.cpu_count() or 1
 TAG = f"{sys.implementation.cache_tag}{sys.abiflags}"
 DEBUG_ONLY = {
     "uringloop._core.engine.fake",
-    "uringloop._core.wait.steps",
+    "uringloop._core.handoff.steps",
 }  # what tests alone use has no place in a release
 
 DIRECTIVES = {

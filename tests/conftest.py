@@ -29,7 +29,7 @@ import pytest
 
 import uringloop
 from uringloop._core.kernel.probe import offered, refusal
-from uringloop._core.objects.counters import DEBUG_BUILD, counters
+from uringloop._core.lifetime.counters import DEBUG_BUILD, counters
 
 STOCK = "asyncio"
 SEED = os.environ.get("URINGLOOP_SEED") or "1"

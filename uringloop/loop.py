@@ -13,8 +13,8 @@ from asyncio import base_events, constants, events
 from collections.abc import Callable
 from typing import Any, TypeVarTuple
 
-from uringloop._core.awaited.resolve import getaddrinfo, getnameinfo
-from uringloop._core.awaited.sock_op import (
+from uringloop._core.awaitables.resolve import getaddrinfo, getnameinfo
+from uringloop._core.awaitables.sock_op import (
     sock_accept,
     sock_recv,
     sock_recv_into,

@@ -12,7 +12,7 @@ import pytest
 
 import uringloop
 from uringloop import fs
-from uringloop._core.awaited.file_op import offers_ftruncate
+from uringloop._core.awaitables.file_op import offers_ftruncate
 from uringloop._core.engine.workers import Workers
 from uringloop._core.kernel.probe import refusal
 from uringloop.inspect.tracing import Tracing

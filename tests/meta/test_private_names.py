@@ -143,16 +143,16 @@ C_NAME = re.compile(
 )
 IN_C = {
     # How compiled classes are made, collected and ended.
-    "_core/objects/guard.h": "tp_alloc tp_dealloc tp_dict tp_flags tp_free tp_name tp_new tp_traverse tp_vectorcall",
-    "_core/objects/clearing.pxd": "tp_clear",
+    "_core/lifetime/guard.h": "tp_alloc tp_dealloc tp_dict tp_flags tp_free tp_name tp_new tp_traverse tp_vectorcall",
+    "_core/lifetime/clearing.pxd": "tp_clear",
     "_core/loop/handle.pyx": "tp_weaklistoffset",
     "_core/transport/transport.pyx": "tp_clear tp_dictoffset",
-    "_core/wait/wait.pyx": "tp_dealloc",
+    "_core/handoff/wait.pyx": "tp_dealloc",
     # How they are awaited.
-    "_core/awaited/coroutine.h": "tp_iter tp_iternext",
-    "_core/awaited/coroutine.pyx": "tp_as_async tp_dict tp_iternext",
+    "_core/awaitables/coroutine.h": "tp_iter tp_iternext",
+    "_core/awaitables/coroutine.pyx": "tp_as_async tp_dict tp_iternext",
     # Documented, in spite of its name: bytes_resize.pxd declares it.
-    "_core/awaited/sock_op.pyx": "_PyBytes_Resize",
+    "_core/awaitables/sock_op.pyx": "_PyBytes_Resize",
     "_core/tls/records.pyx": "_PyBytes_Resize",
     "_core/transport/stream.pyx": "_PyBytes_Resize",
 }

@@ -18,10 +18,10 @@ EXCEPTIONS: dict[str, int] = {
     # Handle and TimerHandle share what their hot paths do without a call between.
     "uringloop/_core/loop/handle.pyx": 516,
     # One waiter's states, with each way in and out of the line: all of them are checked against each other.
-    "uringloop/_core/wait/waitlist.pyx": 529,
+    "uringloop/_core/handoff/waitlist.pyx": 529,
     # One class each, of which every part needs the state of all others.
     "uringloop/_core/transport/datagram.pyx": 512,
-    "uringloop/_core/awaited/sock_op.pyx": 504,
+    "uringloop/_core/awaitables/sock_op.pyx": 504,
     "uringloop/_core/transport/stream.pyx": 516,
     "uringloop/_core/tls/connection.pyx": 509,
     "uringloop/_core/engine/uring.pyx": 512,

@@ -109,7 +109,7 @@ def test_what_the_kernel_has_is_not_emptied(engine: str, program: Program, tmp_p
     program(
         """
 import asyncio, gc, os, sys, warnings
-from uringloop._core.awaited.file_op import FileOp, openat2
+from uringloop._core.awaitables.file_op import FileOp, openat2
 from uringloop.loop import EventLoop
 
 class NeverClosed(EventLoop):

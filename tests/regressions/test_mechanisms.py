@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import uringloop
-from uringloop._core.objects.counters import DEBUG_BUILD, counters
+from uringloop._core.lifetime.counters import DEBUG_BUILD, counters
 from uringloop.scheduler import Scheduler
 
 

@@ -138,7 +138,7 @@ def test_a_loop_is_made_once_and_stays_closed() -> None:
 def test_what_the_core_makes_cannot_be_made_or_derived_from() -> None:
     loop = uringloop.new_event_loop()
     handle = loop.call_soon(print)
-    for cls in (type(handle), uringloop._core.wait.waitlist.Waiter):  # type: ignore[attr-defined]
+    for cls in (type(handle), uringloop._core.handoff.waitlist.Waiter):  # type: ignore[attr-defined]
         for make in (cls, lambda cls=cls: cls.__new__(cls), lambda cls=cls: object.__new__(cls)):
             with pytest.raises(TypeError):
                 make()

@@ -146,7 +146,7 @@ for _ in range(3):
 
 NOT_TAKEN = """
 import asyncio, ctypes, os, sys, threading, uringloop
-from uringloop._core.awaited.file_op import close
+from uringloop._core.awaitables.file_op import close
 refuse_entering = ctypes.c_int.in_dll(ctypes.CDLL(os.environ["LD_PRELOAD"]), "refuse_entering")
 loop = uringloop.new_event_loop()
 loop.run_until_complete(asyncio.sleep(0))
@@ -295,7 +295,7 @@ def test_a_descriptor_whose_closing_was_under_way_is_not_closed_twice(program: P
     # A message queue's file has something to do when it is closed, so a worker of the kernel's closes it.
     code = """
 import asyncio, ctypes, os, threading, uringloop
-from uringloop._core.awaited.file_op import close
+from uringloop._core.awaitables.file_op import close
 rt = ctypes.CDLL(None)
 name = b"/uringloop-%d" % os.getpid()
 fd = rt.mq_open(name, os.O_RDWR | os.O_CREAT, 0o600, None)

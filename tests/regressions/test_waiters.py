@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import uringloop
-from uringloop._core.wait.waitlist import Waiter
+from uringloop._core.handoff.waitlist import Waiter
 
 
 def waits() -> dict[str, Callable[[], tuple[Any, Any]]]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import uringloop
-from uringloop._core.objects.counters import DEBUG_BUILD
+from uringloop._core.lifetime.counters import DEBUG_BUILD
 from uringloop.scheduler import Scheduler
 
 pytestmark = pytest.mark.stress

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from uringloop._core.objects.counters import DEBUG_BUILD
+from uringloop._core.lifetime.counters import DEBUG_BUILD
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMPILED = PROJECT / f"build/lib-{sys.implementation.cache_tag}{sys.abiflags}"

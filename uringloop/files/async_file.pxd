@@ -1,4 +1,4 @@
-from uringloop._core.awaited.file_op cimport FileOp
+from uringloop._core.awaitables.file_op cimport FileOp
 from uringloop.files.call cimport Callee
 
 

@@ -4,7 +4,7 @@
 import asyncio
 import os
 
-from uringloop._core.objects.guard cimport ur_abstract
+from uringloop._core.lifetime.guard cimport ur_abstract
 from uringloop.files.call cimport Call, Callee, make_call
 
 

@@ -9,9 +9,9 @@ from libc.errno cimport EIO
 from libc.stdint cimport int64_t
 from libc.string cimport memchr, memcpy, memmove
 
-from uringloop._core.awaited.file_op cimport ur_pwrite
+from uringloop._core.awaitables.file_op cimport ur_pwrite
 from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EINVAL
-from uringloop._core.objects.guard cimport ur_abstract
+from uringloop._core.lifetime.guard cimport ur_abstract
 from uringloop.files.async_file cimport AsyncFile
 from uringloop.files.call cimport PENDING
 from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk

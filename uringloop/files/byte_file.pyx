@@ -10,14 +10,14 @@ from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from libc.errno cimport ESPIPE
 from libc.string cimport memcpy
 
-from uringloop._core.awaited.file_op import close as close_op
-from uringloop._core.awaited.file_op import fadvise, fallocate, fsync, ftruncate, offers_ftruncate, stat_buffer, stat_result, statx_into
+from uringloop._core.awaitables.file_op import close as close_op
+from uringloop._core.awaitables.file_op import fadvise, fallocate, fsync, ftruncate, offers_ftruncate, stat_buffer, stat_result, statx_into
 from libc.stdint cimport int64_t
 
 from uringloop._core.kernel.libc cimport EINVAL
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.guard cimport ur_python_makes
-from uringloop._core.objects.unclosed cimport warn_unclosed
+from uringloop._core.lifetime.guard cimport ur_python_makes
+from uringloop._core.lifetime.unclosed cimport warn_unclosed
 from uringloop.files.async_file cimport (
     CALL_ADVISE, CALL_ALLOCATE, CALL_CLOSE, CALL_FDATASYNC, CALL_FLUSH, CALL_FSYNC, CALL_NEXT, CALL_PEEK, CALL_PREAD,
     CALL_PWRITE, CALL_READ, CALL_READ1, CALL_READINTO, CALL_READLINE, CALL_READLINES, CALL_SEEK, CALL_TELL,

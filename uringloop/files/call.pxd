@@ -1,6 +1,6 @@
 from libc.stdint cimport uint8_t
 
-from uringloop._core.awaited.file_op cimport OpOwner
+from uringloop._core.awaitables.file_op cimport OpOwner
 from uringloop._core.loop.loop cimport Loop
 
 

@@ -1,7 +1,7 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar, final
 
-from uringloop._core.awaited.file_op import OpOwner
+from uringloop._core.awaitables.file_op import OpOwner
 
 _T = TypeVar("_T")
 

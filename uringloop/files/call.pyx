@@ -9,13 +9,13 @@ from asyncio.events import _get_running_loop
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from uringloop._core.awaited.coroutine cimport (
+from uringloop._core.awaitables.coroutine cimport (
     PHASE_NEW, PHASE_OVER, PHASE_PAUSED, PHASE_WAITING, end_with, make_coroutines, reused, step_function, stop_function,
     ur_coroutine, warn_never_awaited,
 )
-from uringloop._core.awaited.file_op cimport OpOwner
+from uringloop._core.awaitables.file_op cimport OpOwner
 from uringloop._core.loop.loop cimport Loop, runs_here
-from uringloop._core.objects.guard cimport ur_abstract, ur_only_core_makes
+from uringloop._core.lifetime.guard cimport ur_abstract, ur_only_core_makes
 
 cdef extern from "Python.h":
     int PyIter_Send(object iterator, object value, PyObject **result) except -1

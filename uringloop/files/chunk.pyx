@@ -8,7 +8,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from uringloop._core.engine.fixed_buffer cimport FixedBuffer
-from uringloop._core.objects.guard cimport ur_only_core_makes
+from uringloop._core.lifetime.guard cimport ur_only_core_makes
 
 cdef extern from "Python.h":
     bint PyMemoryView_Check(object view)

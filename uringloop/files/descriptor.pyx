@@ -6,7 +6,7 @@ import os
 from libc.errno cimport EISDIR
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from uringloop._core.awaited.file_op cimport (
+from uringloop._core.awaitables.file_op cimport (
     FileOp, read_op, statx, ur_locate_now, ur_open_now, ur_pread, ur_pwrite, ur_read_now, ur_stat_now, ur_write_now,
     write_op,
 )

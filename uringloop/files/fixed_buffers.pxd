@@ -1,5 +1,5 @@
 from uringloop._core.engine.fixed_buffer cimport FixedBuffer, FixedMemory
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class FixedBuffers(Waitlist):

@@ -2,7 +2,7 @@ from collections.abc import Awaitable
 from typing import Any, Self, final
 
 from uringloop._core.engine.fixed_buffer import FixedBuffer
-from uringloop._core.wait.waitlist import Waitlist
+from uringloop._core.handoff.waitlist import Waitlist
 
 class BuffersClosed(RuntimeError):
     def __init__(self) -> None: ...

@@ -10,9 +10,9 @@ import resource
 from uringloop._core.engine.fixed_buffer cimport FixedBuffer, FixedMemory, make_fixed_memory
 from uringloop._core.kernel.libc cimport ENOBUFS, ENOMEM
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_only_core_makes
-from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport Waitlist, take
+from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock, ur_only_core_makes
+from uringloop._core.handoff.wait cimport make_wait
+from uringloop._core.handoff.waitlist cimport Waitlist, take
 from uringloop.errors import NotInitialised
 from uringloop.files.loops import running_loop
 

@@ -14,7 +14,7 @@ import stat as stat_module
 from contextlib import suppress
 from typing import Any
 
-from uringloop._core.awaited.file_op import (
+from uringloop._core.awaitables.file_op import (
     close,
     ftruncate,
     linkat,

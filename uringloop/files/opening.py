@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
-from uringloop._core.awaited.file_op import openat2
+from uringloop._core.awaitables.file_op import openat2
 from uringloop.files.byte_file import ByteFile
 from uringloop.files.descriptor import Descriptor, open_known
 from uringloop.files.loops import running_loop

@@ -11,10 +11,10 @@ from libc.errno cimport ESPIPE
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from uringloop._core.awaited.file_op cimport FileOp
+from uringloop._core.awaitables.file_op cimport FileOp
 from uringloop._core.engine.op cimport OP_IDLE
 from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EINVAL
-from uringloop._core.objects.guard cimport ur_abstract
+from uringloop._core.lifetime.guard cimport ur_abstract
 from uringloop.files.async_file cimport CALL_FLUSH
 from uringloop.files.buffered cimport AT_ONCE_MOST, shrunk
 from uringloop.files.call cimport PENDING

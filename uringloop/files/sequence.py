@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from uringloop._core.awaited.file_op import FileOp, when_ended
+from uringloop._core.awaitables.file_op import FileOp, when_ended
 from uringloop.files.loops import running_loop
 
 

@@ -15,7 +15,7 @@ from uringloop.files.byte_file cimport ByteFile
 from uringloop.files.call cimport PENDING, Call
 from uringloop.files.cookie import Cookie, pack, unpack, where
 
-from uringloop._core.objects.guard cimport ur_python_makes
+from uringloop._core.lifetime.guard cimport ur_python_makes
 
 cdef enum:
     CHUNK = 8192      # the bytes decoded at a time, as in io: the decoded part determines where a write after a read goes

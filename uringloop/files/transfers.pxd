@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from uringloop._core.awaited.file_op cimport FileOp
+from uringloop._core.awaitables.file_op cimport FileOp
 from uringloop.files.buffered cimport Buffered
 from uringloop.files.chunk cimport Borrowed
 

@@ -7,13 +7,13 @@ import os
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
-from uringloop._core.awaited.file_op cimport FileOp
-from uringloop._core.awaited.future_op import until_readable, until_writable
+from uringloop._core.awaitables.file_op cimport FileOp
+from uringloop._core.awaitables.future_op import until_readable, until_writable
 from libc.stdint cimport int64_t
 
 from uringloop._core.engine.op cimport OP_IDLE
 from uringloop._core.kernel.libc cimport EAGAIN, EINTR
-from uringloop._core.objects.guard cimport ur_abstract
+from uringloop._core.lifetime.guard cimport ur_abstract
 from uringloop.files.buffered cimport Buffered
 from uringloop.files.chunk cimport Borrowed, Chunk, make_chunk
 from uringloop.files.descriptor cimport Descriptor

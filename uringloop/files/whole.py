@@ -6,7 +6,7 @@ import os
 import secrets
 from typing import Any
 
-from uringloop._core.awaited.file_op import close, fsync, openat2, renameat, uncancelled, unlinkat
+from uringloop._core.awaitables.file_op import close, fsync, openat2, renameat, uncancelled, unlinkat
 from uringloop.files.loops import running_loop
 from uringloop.files.opening import open_file
 from uringloop.files.paths import AT_FDCWD, Path, encoded

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from uringloop._core.kernel.probe import locked_by_a_ring, locked_memory, offered, refusal, switched_off
-from uringloop._core.objects.counters import DEBUG_BUILD
+from uringloop._core.lifetime.counters import DEBUG_BUILD
 from uringloop.version import __version__
 
 # Each feature that the core probes: the first kernel that has it, and its purpose.

@@ -10,7 +10,7 @@ import socket
 from asyncio import exceptions
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.awaited.sock_op import until_sock_writable
+from uringloop._core.awaitables.sock_op import until_sock_writable
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop

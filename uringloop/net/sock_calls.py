@@ -1,5 +1,5 @@
 """sock_connect: the only sock_* coroutine that may need a resolver. The others are compiled
-(`_core.awaited.sock_op`)."""
+(`_core.awaitables.sock_op`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 from asyncio import base_events
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.awaited.sock_op import until_sock_writable
+from uringloop._core.awaitables.sock_op import until_sock_writable
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop

@@ -11,7 +11,7 @@ from asyncio import base_subprocess
 from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
-from uringloop._core.awaited.child import ChildOp, reap, settle, try_finish
+from uringloop._core.awaitables.child import ChildOp, reap, settle, try_finish
 from uringloop.inspect.creation import WarnsWithStack, creation_stack
 
 if TYPE_CHECKING:

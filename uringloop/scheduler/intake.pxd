@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t
 
 from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable
 from uringloop._core.loop.loop cimport Idler, Loop
-from uringloop._core.objects.guard cimport ur_guard
+from uringloop._core.lifetime.guard cimport ur_guard
 from uringloop.scheduler.outcome cimport Outcome
 
 

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_pop, ready_push, ready_push_owned
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.loop cimport Idler, Loop, runs_here
-from uringloop._core.objects.guard cimport (
+from uringloop._core.lifetime.guard cimport (
     ur_add_long, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_long, ur_only_core_makes,
     ur_store_flag,
 )

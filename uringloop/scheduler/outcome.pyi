@@ -3,7 +3,7 @@ from collections.abc import Callable, Generator
 from types import GenericAlias
 from typing import Any, Generic, Self, TypeVar
 
-from uringloop._core.wait.waitlist import Waitlist
+from uringloop._core.handoff.waitlist import Waitlist
 
 _T = TypeVar("_T")
 

@@ -7,10 +7,10 @@ import types
 from asyncio import CancelledError
 from asyncio.log import logger
 
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
-from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
-from uringloop._core.wait.timeouts cimport timeout_seconds
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
+from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
+from uringloop._core.handoff.timeouts cimport timeout_seconds
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 from uringloop.errors import JobExited
 

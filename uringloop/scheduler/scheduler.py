@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from uringloop._core.wait.timeouts import optional_seconds
+from uringloop._core.handoff.timeouts import optional_seconds
 from uringloop.errors import SchedulerFull
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.scheduler.context import LEAST_END_SECONDS, Context, Hook, current_context

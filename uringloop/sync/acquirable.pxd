@@ -1,5 +1,5 @@
-from uringloop._core.wait.wait cimport Entry
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.handoff.wait cimport Entry
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class Acquirable(Waitlist):

@@ -1,7 +1,7 @@
 from types import TracebackType
 
-from uringloop._core.wait.wait import Entry, Wait
-from uringloop._core.wait.waitlist import Waitlist
+from uringloop._core.handoff.wait import Entry, Wait
+from uringloop._core.handoff.waitlist import Waitlist
 
 class Acquirable(Waitlist):
     def acquire(self) -> Wait[bool]: ...

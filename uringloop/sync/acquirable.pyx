@@ -2,11 +2,11 @@
 # the object that `async with` awaits.
 from cpython.object cimport PyObject
 
-from uringloop._core.objects.guard cimport ur_add_fast_method
-from uringloop._core.wait.ready_awaitable cimport READY_NONE
-from uringloop._core.wait.thread_wait cimport block, not_in_a_loop
-from uringloop._core.wait.wait cimport make_entry, make_wait
-from uringloop._core.wait.waitlist cimport Waitlist, take
+from uringloop._core.lifetime.guard cimport ur_add_fast_method
+from uringloop._core.handoff.ready_awaitable cimport READY_NONE
+from uringloop._core.handoff.thread_wait cimport block, not_in_a_loop
+from uringloop._core.handoff.wait cimport make_entry, make_wait
+from uringloop._core.handoff.waitlist cimport Waitlist, take
 
 
 cdef class Acquirable(Waitlist):

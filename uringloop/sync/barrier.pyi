@@ -1,5 +1,5 @@
-from uringloop._core.wait.wait import Entry, Wait
-from uringloop._core.wait.waitlist import Waitlist
+from uringloop._core.handoff.wait import Entry, Wait
+from uringloop._core.handoff.waitlist import Waitlist
 
 class Barrier(Waitlist):
     def __init__(self, parties: int) -> None: ...

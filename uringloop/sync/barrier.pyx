@@ -5,12 +5,12 @@ from cpython.object cimport PyObject
 
 from asyncio import BrokenBarrierError
 
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.ready_awaitable cimport READY_NONE, ready_awaitable
-from uringloop._core.wait.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
-from uringloop._core.wait.timeouts cimport timeout_seconds
-from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport WAITER_FAILED, Waiter, WaiterState, Waitlist, task_waiter, thread_waiter
+from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.handoff.ready_awaitable cimport READY_NONE, ready_awaitable
+from uringloop._core.handoff.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
+from uringloop._core.handoff.timeouts cimport timeout_seconds
+from uringloop._core.handoff.wait cimport make_wait
+from uringloop._core.handoff.waitlist cimport WAITER_FAILED, Waiter, WaiterState, Waitlist, task_waiter, thread_waiter
 
 from uringloop.errors import NotInitialised
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from uringloop._core.wait.timeouts import optional_seconds
-from uringloop._core.wait.wait import Entry, Wait
-from uringloop._core.wait.waitlist import Waiter
+from uringloop._core.handoff.timeouts import optional_seconds
+from uringloop._core.handoff.wait import Entry, Wait
+from uringloop._core.handoff.waitlist import Waiter
 from uringloop.sync.lock import Lock
 from uringloop.sync.lock_claims import Claim, LockClaims
 from uringloop.sync.parking_lot import ParkingLot

@@ -1,5 +1,5 @@
-from uringloop._core.wait.wait import Wait
-from uringloop._core.wait.waitlist import Waitlist
+from uringloop._core.handoff.wait import Wait
+from uringloop._core.handoff.waitlist import Waitlist
 
 class Event(Waitlist):
     def set(self) -> None: ...

@@ -1,10 +1,10 @@
 # Event and AutoResetEvent: a flag to wait for. They own the flag; whom it wakes is the waitlist's.
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
-from uringloop._core.wait.ready_awaitable cimport ready_awaitable
-from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
-from uringloop._core.wait.timeouts cimport timeout_seconds
-from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
+from uringloop._core.handoff.ready_awaitable cimport ready_awaitable
+from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
+from uringloop._core.handoff.timeouts cimport timeout_seconds
+from uringloop._core.handoff.wait cimport make_wait
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class Event(Waitlist):

@@ -1,4 +1,4 @@
-from uringloop._core.wait.wait import Wait
+from uringloop._core.handoff.wait import Wait
 from uringloop.sync.acquirable import Acquirable
 from uringloop.sync.lock_claims import Claim, LockClaims
 

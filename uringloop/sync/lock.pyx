@@ -1,8 +1,8 @@
 # Lock: a mutex for tasks of any loops and for plain threads. Owns whether somebody holds it, not who: any
 # task or thread may release it, as asyncio's. Strictly first come, first served; never free while one waits.
 # Where conditions share it, lock_claims.pyx knows the holder, for tasks that are destroyed while they wait in one.
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.wait cimport make_wait
+from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.handoff.wait cimport make_wait
 from uringloop.sync.acquirable cimport Acquirable
 from uringloop.sync.lock_claims cimport Claim, LockClaims
 

@@ -1,5 +1,5 @@
-from uringloop._core.objects.guard cimport ur_guard
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.lifetime.guard cimport ur_guard
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class Claim:

@@ -1,7 +1,7 @@
 from typing import Any
 
+from uringloop._core.handoff.waitlist import Waitlist
 from uringloop._core.loop.loop import Loop
-from uringloop._core.wait.waitlist import Waitlist
 
 class Claim:
     @property

@@ -26,8 +26,8 @@ from uringloop._core.cpython.coroutine_frames cimport (
     ur_is_destroyed, ur_is_exiting, ur_is_of_nobody, ur_next_frame, ur_own_frame, ur_set_helpers, ur_use_frames,
 )
 from uringloop._core.loop.loop cimport Loop, running_loop
-from uringloop._core.objects.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.lifetime.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 ur_set_helpers(AsyncExitStack.enter_async_context.__code__.co_filename, wait_for.__code__.co_filename)
 

@@ -1,4 +1,4 @@
-from uringloop._core.wait.waitlist cimport Waiter, Waitlist
+from uringloop._core.handoff.waitlist cimport Waiter, Waitlist
 
 
 cdef class ParkingLot(Waitlist):

@@ -1,4 +1,4 @@
-from uringloop._core.wait.waitlist import Waiter, Waitlist
+from uringloop._core.handoff.waitlist import Waiter, Waitlist
 
 class ParkingLot(Waitlist):
     def park(self) -> Waiter: ...

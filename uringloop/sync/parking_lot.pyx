@@ -1,9 +1,9 @@
 # ParkingLot: a waitlist for primitives written in Python (Condition). One can only be woken from it, so it owns
 # nothing but the line. A wake that its waiter can not use goes on to the next.
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
-from uringloop._core.wait.timeouts cimport timeout_seconds
-from uringloop._core.wait.waitlist cimport Waiter, Waitlist, task_waiter, thread_waiter
+from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.handoff.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
+from uringloop._core.handoff.timeouts cimport timeout_seconds
+from uringloop._core.handoff.waitlist cimport Waiter, Waitlist, task_waiter, thread_waiter
 
 
 cdef class ParkingLot(Waitlist):

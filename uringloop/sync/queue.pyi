@@ -1,8 +1,8 @@
 from types import GenericAlias
 from typing import Any, Generic, TypeVar
 
-from uringloop._core.wait.wait import Wait
-from uringloop._core.wait.waitlist import Waitlist
+from uringloop._core.handoff.wait import Wait
+from uringloop._core.handoff.waitlist import Waitlist
 
 _T = TypeVar("_T")
 

@@ -8,10 +8,10 @@ import sys
 import types
 from collections import deque
 
-from uringloop._core.objects.guard cimport ur_load_int, ur_store_int
-from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
-from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport Waitlist, take
+from uringloop._core.lifetime.guard cimport ur_load_int, ur_store_int
+from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
+from uringloop._core.handoff.wait cimport make_wait
+from uringloop._core.handoff.waitlist cimport Waitlist, take
 from uringloop.sync.wait_group cimport WaitGroup
 
 from uringloop.errors import NotInitialised, QueueShutDown

@@ -1,4 +1,4 @@
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class WaitGroup(Waitlist):

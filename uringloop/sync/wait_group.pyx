@@ -1,8 +1,8 @@
 # WaitGroup: how many things are unfinished, and who waits until none is. Owns the count.
-from uringloop._core.objects.guard cimport ur_guard_lock, ur_guard_unlock
-from uringloop._core.wait.thread_wait cimport TIMED_OUT, block, not_in_a_loop
-from uringloop._core.wait.wait cimport make_wait
-from uringloop._core.wait.waitlist cimport Waitlist
+from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
+from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
+from uringloop._core.handoff.wait cimport make_wait
+from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class WaitGroup(Waitlist):

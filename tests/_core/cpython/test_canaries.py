@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from uringloop._core.cpython.canaries import PIECES, forced_plain
-from uringloop._core.objects.counters import DEBUG_BUILD
+from uringloop._core.lifetime.counters import DEBUG_BUILD
 
 Program = Callable[..., Any]
 

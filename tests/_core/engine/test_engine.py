@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from uringloop._core.objects.counters import DEBUG_BUILD, counters
+from uringloop._core.lifetime.counters import DEBUG_BUILD, counters
 
 
 def test_operations_are_listed_while_they_are_in_the_kernel(loop: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import uringloop
-from uringloop._core.awaited.file_op import mkdirat
+from uringloop._core.awaitables.file_op import mkdirat
 from uringloop._core.engine.workers import Workers
 
 pytestmark = pytest.mark.engines("epoll")

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 import uringloop
-from uringloop._core.objects.counters import DEBUG_BUILD
+from uringloop._core.lifetime.counters import DEBUG_BUILD
 
 pytestmark = pytest.mark.engines("fake")
 

@@ -17,8 +17,8 @@ from uringloop._core.kernel.abi cimport IORING_OP_READ, io_uring_sqe
 from uringloop._core.kernel.buffers cimport BufferPool
 from uringloop._core.kernel.libc cimport EAGAIN, EFD_CLOEXEC, EFD_NONBLOCK, c_close, c_read, c_write, errno, eventfd
 from uringloop._core.kernel.probe cimport sizes
-from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_add_long, ur_load_ulong, ur_store_ulong, ur_take_ulong
+from uringloop._core.lifetime.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_add_long, ur_load_ulong, ur_store_ulong, ur_take_ulong
 
 
 cdef extern from * nogil:

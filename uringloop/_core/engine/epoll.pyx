@@ -24,8 +24,8 @@ from uringloop._core.kernel.libc cimport (
     EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, c_close, epoll_create1, epoll_ctl, epoll_event,
     epoll_wait, errno,
 )
-from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
+from uringloop._core.lifetime.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG
 
 cdef extern from * nogil:
     """

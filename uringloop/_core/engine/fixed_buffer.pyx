@@ -9,8 +9,8 @@ from uringloop._core.engine.engine cimport Engine
 from uringloop._core.kernel.libc cimport (
     ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap,
 )
-from uringloop._core.objects.counters cimport COUNT_FIXED, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_only_core_makes
+from uringloop._core.lifetime.counters cimport COUNT_FIXED, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_only_core_makes
 
 
 @cython.no_gc_clear  # __dealloc__ needs the engine

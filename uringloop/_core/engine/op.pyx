@@ -9,8 +9,8 @@ from libc.stdint cimport uint32_t
 from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_push_owned
 from uringloop._core.kernel.abi cimport IORING_CQE_F_MORE, io_uring_sqe
 from uringloop._core.kernel.libc cimport EINVAL
-from uringloop._core.objects.counters cimport COUNT_OP, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_get_traverse, ur_set_traverse
+from uringloop._core.lifetime.counters cimport COUNT_OP, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_get_traverse, ur_set_traverse
 
 _STATES = ("idle", "queued", "in kernel", "cancelling")
 

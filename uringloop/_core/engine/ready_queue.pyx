@@ -5,7 +5,7 @@
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF
 
-from uringloop._core.objects.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_owned
+from uringloop._core.lifetime.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_owned
 
 
 cdef class Runnable:

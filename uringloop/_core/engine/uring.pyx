@@ -29,8 +29,8 @@ from uringloop._core.kernel.ring cimport (
     Ring, ring_close, ring_closed_at, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_register, ring_unregister,
     ring_wants_enter,
 )
-from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
+from uringloop._core.lifetime.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG
 
 # Memory that an abandoned ring might still write to.
 cdef list _orphans = []

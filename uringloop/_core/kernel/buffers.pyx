@@ -12,8 +12,8 @@ from uringloop._core.kernel.abi cimport (
 from uringloop._core.kernel.libc cimport (
     ENOMEM, MADV_DONTFORK, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, madvise, mmap, munmap,
 )
-from uringloop._core.objects.counters cimport COUNT_BUFFER, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
+from uringloop._core.lifetime.counters cimport COUNT_BUFFER, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG
 
 
 cdef int MOST_CHUNKS = 16

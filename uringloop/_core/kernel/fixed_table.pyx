@@ -10,7 +10,7 @@ from uringloop._core.kernel.abi cimport (
     io_uring_rsrc_update2, ur_io_uring_register,
 )
 from uringloop._core.kernel.libc cimport ENOBUFS, iovec
-from uringloop._core.objects.guard cimport ur_load_int, ur_store_int
+from uringloop._core.lifetime.guard cimport ur_load_int, ur_store_int
 
 cdef enum:
     MOST_SLOTS = 1024

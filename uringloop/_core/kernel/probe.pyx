@@ -17,7 +17,7 @@ from uringloop._core.kernel.abi cimport (
 )
 from uringloop._core.kernel.libc cimport EACCES, EINVAL, ENOSYS, EPERM
 from uringloop._core.kernel.ring cimport Ring, ring_close, ring_open
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG
 
 # Every probed feature has a switch: URINGLOOP_DISABLE=name,name turns features off, so that tests on a new kernel can
 # take the path of an old one.

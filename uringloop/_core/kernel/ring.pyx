@@ -16,7 +16,7 @@ from uringloop._core.kernel.libc cimport (
     MADV_DONTFORK, MAP_FAILED, MAP_POPULATE, MAP_SHARED, PROT_READ, PROT_WRITE, c_close, errno, madvise, mmap,
     munmap,
 )
-from uringloop._core.objects.guard cimport ur_load_ulong, ur_store_ulong
+from uringloop._core.lifetime.guard cimport ur_load_ulong, ur_store_ulong
 
 
 cdef long _closed_at  # when any thread of this process last closed a ring

@@ -12,7 +12,7 @@ from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport WAITS_FOR_SHARED, Handle, TimerHandle, new_handle, new_timer_handle
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.loop.timers cimport deadline_of
-from uringloop._core.objects.guard cimport ur_add_fast_method, ur_load_flag
+from uringloop._core.lifetime.guard cimport ur_add_fast_method, ur_load_flag
 
 cdef extern from "Python.h":
     double PyLong_AsDouble(object number) except? -1

@@ -21,8 +21,8 @@ from uringloop._core.kernel.libc cimport (
 from uringloop._core.kernel.probe cimport kernel_features
 from uringloop._core.loop.handle cimport Handle
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.counters cimport COUNT_FD, count_freed, count_made
-from uringloop._core.objects.guard cimport (
+from uringloop._core.lifetime.counters cimport COUNT_FD, count_freed, count_made
+from uringloop._core.lifetime.guard cimport (
     URINGLOOP_DEBUG, ur_get_traverse, ur_only_core_makes, ur_python_makes, ur_set_traverse, ur_visit_owned,
 )
 

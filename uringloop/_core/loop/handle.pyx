@@ -22,8 +22,8 @@ from uringloop._core.cpython.own_context cimport (
     ur_context_copy, ur_context_enter, ur_context_leave, ur_context_show, ur_contexts_are_as_known, ur_lend_contexts,
 )
 from uringloop._core.engine.ready_queue cimport Runnable
-from uringloop._core.objects.counters cimport COUNT_HANDLE, COUNT_TIMER, count_freed, count_made
-from uringloop._core.objects.guard cimport (
+from uringloop._core.lifetime.counters cimport COUNT_HANDLE, COUNT_TIMER, count_freed, count_made
+from uringloop._core.lifetime.guard cimport (
     URINGLOOP_DEBUG, UR_FREE_LISTS, UR_FREE_THREADED, ur_may_reuse, ur_only_core_makes, ur_set_dealloc,
     ur_set_traverse,
 )

@@ -1,6 +1,6 @@
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable
-from uringloop._core.objects.guard cimport ur_guard
+from uringloop._core.lifetime.guard cimport ur_guard
 
 
 cdef class Inbox:

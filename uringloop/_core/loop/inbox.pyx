@@ -3,7 +3,7 @@
 # asleep, it sets `asleep` under the guard that pushes take, and checks the inbox once more.
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_push
-from uringloop._core.objects.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_store_flag
+from uringloop._core.lifetime.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_store_flag
 
 
 cdef class Inbox:

@@ -8,7 +8,7 @@ from uringloop._core.loop.monitor cimport LoopMonitor
 from uringloop._core.loop.spinner cimport Spinner
 from uringloop._core.loop.timers cimport Timers
 from uringloop._core.loop.transport_table cimport TransportTable
-from uringloop._core.objects.guard cimport ur_load_ulong
+from uringloop._core.lifetime.guard cimport ur_load_ulong
 
 cdef class Idler(Runnable):
     cdef bint schedule_stealing(self) except -1

@@ -26,7 +26,7 @@ from uringloop._core.loop.monitor cimport LoopMonitor
 from uringloop._core.loop.spinner cimport Spinner
 from uringloop._core.loop.timers cimport Timers
 from uringloop._core.loop.transport_table cimport TransportTable
-from uringloop._core.objects.guard cimport (
+from uringloop._core.lifetime.guard cimport (
     UR_FREE_THREADED, ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_load_int, ur_load_ulong, ur_store_flag,
     ur_store_int, ur_store_ulong, ur_take_ulong,
 )

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from uringloop._core.engine.op cimport Op, OpList, OpMonitor
 from uringloop._core.engine.ready_queue cimport Runnable
-from uringloop._core.objects.guard cimport ur_guard
+from uringloop._core.lifetime.guard cimport ur_guard
 
 
 cdef enum:

@@ -16,7 +16,7 @@ from libc.stdlib cimport calloc, free
 from uringloop._core.engine.op cimport OP_IDLE
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport Handle
-from uringloop._core.objects.guard cimport (
+from uringloop._core.lifetime.guard cimport (
     UR_FREE_THREADED, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int,
 )
 

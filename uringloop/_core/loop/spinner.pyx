@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.kernel.abi cimport ur_cpu_relax, ur_now_ns
 from uringloop._core.loop.inbox cimport Inbox
-from uringloop._core.objects.guard cimport UR_FREE_THREADED, ur_load_flag, ur_load_int, ur_store_flag, ur_store_int
+from uringloop._core.lifetime.guard cimport UR_FREE_THREADED, ur_load_flag, ur_load_int, ur_store_flag, ur_store_int
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield()

@@ -9,7 +9,7 @@ from asyncio import base_events, futures, tasks
 from cpython.object cimport PyObject
 
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.guard cimport ur_add_fast_method, ur_load_flag
+from uringloop._core.lifetime.guard cimport ur_add_fast_method, ur_load_flag
 
 cdef extern from "Python.h":
     object PyObject_Call(object callable, object args, object kwargs)

@@ -16,7 +16,7 @@ from libc.string cimport memmove
 from uringloop._core.engine.ready_queue cimport ReadyQueue, ready_push_owned
 from uringloop._core.kernel.abi cimport ur_now_ns
 from uringloop._core.loop.handle cimport TimerHandle, TimerKeeper
-from uringloop._core.objects.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_contents, ur_visit_owned
+from uringloop._core.lifetime.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_contents, ur_visit_owned
 
 cdef double ROUNDING = 2.0 ** -51  # four times the largest rounding error of a product
 

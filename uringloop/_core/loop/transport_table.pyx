@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from uringloop._core.objects.guard cimport UR_FREE_THREADED
+from uringloop._core.lifetime.guard cimport UR_FREE_THREADED
 
 cdef enum:
     LEAST = 64

@@ -1,4 +1,4 @@
-from uringloop._core.awaited.coroutine cimport Coroutine
+from uringloop._core.awaitables.coroutine cimport Coroutine
 
 
 cdef class Reading(Coroutine):

@@ -1,7 +1,7 @@
 from asyncio import StreamReader
 from typing import final
 
-from uringloop._core.awaited.coroutine import Coroutine
+from uringloop._core.awaitables.coroutine import Coroutine
 
 class Reader: ...
 

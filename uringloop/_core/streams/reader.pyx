@@ -8,16 +8,16 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyBy
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
-from uringloop._core.awaited.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
+from uringloop._core.awaitables.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
 from uringloop._core.cpython.attributes cimport attributes_of
 from uringloop._core.cpython.canaries import relied_on, stock_reader, streams_are_as_known
 from uringloop._core.cpython.class_exchange cimport exchange_class
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.guard cimport ur_only_core_makes
+from uringloop._core.lifetime.guard cimport ur_only_core_makes
 
 cdef extern from *:
     """
-    #include "objects/guard.h"
+    #include "lifetime/guard.h"
     UR_DEFINE_FREE_LIST(ur_readings)
     """
     void ur_readings_install(object type)

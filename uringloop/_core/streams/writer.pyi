@@ -1,7 +1,7 @@
 from asyncio import StreamReader, StreamWriter
 from typing import Any, final
 
-from uringloop._core.awaited.coroutine import Coroutine
+from uringloop._core.awaitables.coroutine import Coroutine
 
 @final
 class Draining(Coroutine): ...

@@ -3,15 +3,15 @@
 # are compiled. A program's own writers, which nobody shows us, stay as they are.
 from asyncio import futures, streams
 
-from uringloop._core.awaited.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
+from uringloop._core.awaitables.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
 from uringloop._core.cpython.attributes cimport attributes_of
 from uringloop._core.cpython.class_exchange cimport exchange_class
-from uringloop._core.objects.guard cimport ur_only_core_makes
+from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.streams.reader cimport is_adopted
 
 cdef extern from *:
     """
-    #include "objects/guard.h"
+    #include "lifetime/guard.h"
     UR_DEFINE_FREE_LIST(ur_drainings)
     """
     void ur_drainings_install(object type)

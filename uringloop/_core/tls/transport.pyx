@@ -4,12 +4,12 @@ from asyncio import constants
 
 from cpython.bytes cimport PyBytes_GET_SIZE
 
-from uringloop._core.objects.counters cimport COUNT_TRANSPORT, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG
+from uringloop._core.lifetime.counters cimport COUNT_TRANSPORT, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG
 from uringloop._core.tls.connection cimport TlsConnection
 from uringloop._core.transport.stream cimport joined
 from uringloop._core.transport.transport import StreamInterface
-from uringloop._core.objects.unclosed cimport warn_unclosed
+from uringloop._core.lifetime.unclosed cimport warn_unclosed
 
 
 class SSLStreamInterface(StreamInterface):

@@ -17,7 +17,7 @@ from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.ready_queue cimport Runnable, ready_push
 from uringloop._core.kernel.libc cimport c_close
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.guard cimport ur_load_flag, ur_only_core_makes
+from uringloop._core.lifetime.guard cimport ur_load_flag, ur_only_core_makes
 from uringloop._core.transport.stream cimport StreamTransport, accept_stream_transport
 
 

@@ -20,7 +20,7 @@ from uringloop._core.kernel.libc cimport (
     errno, mmsghdr, recvmmsg, sockaddr, sockaddr_storage, socklen_t,
 )
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.guard cimport ur_only_core_makes
+from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.transport.address_cache cimport NAME, Peers
 from uringloop._core.transport.datagram_batch cimport BATCH, MOST, Batch, DatagramBatch, ReceiveRoom
 from uringloop._core.transport.transport cimport Transport

@@ -16,7 +16,7 @@ from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.engine.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.kernel.libc cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
 from uringloop._core.loop.loop cimport Loop, may_fill, runs_here, sends_at_once
-from uringloop._core.objects.guard cimport ur_only_core_makes
+from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.streams.feed cimport can_feed, feed, feed_bytes
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.send cimport SendOp

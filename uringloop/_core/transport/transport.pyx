@@ -18,9 +18,9 @@ from uringloop._core.kernel.address cimport address_from_raw
 from uringloop._core.kernel.libc cimport EINVAL, c_close, sockaddr, sockaddr_storage, socklen_t
 from uringloop._core.loop.handle cimport Handle, make_handle
 from uringloop._core.loop.loop cimport Loop
-from uringloop._core.objects.counters cimport COUNT_TRANSPORT, count_freed, count_made
-from uringloop._core.objects.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_load_flag
-from uringloop._core.objects.unclosed cimport warn_unclosed
+from uringloop._core.lifetime.counters cimport COUNT_TRANSPORT, count_freed, count_made
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_load_flag
+from uringloop._core.lifetime.unclosed cimport warn_unclosed
 
 cdef extern from "<sys/socket.h>" nogil:
     int c_getpeername "getpeername"(int fd, sockaddr *addr, socklen_t *length)
