@@ -119,6 +119,7 @@ def _limits() -> dict[str, str]:
         "URINGLOOP_ENGINE": os.environ.get("URINGLOOP_ENGINE", "not set"),
         "URINGLOOP_DISABLE": os.environ.get("URINGLOOP_DISABLE", "not set"),
         "URINGLOOP_PLAIN": os.environ.get("URINGLOOP_PLAIN", "not set"),
+        "URINGLOOP_MALLOC": os.environ.get("URINGLOOP_MALLOC", "not set"),
         "URINGLOOP_INSPECT": os.environ.get("URINGLOOP_INSPECT", "not set (1: `uringloop top` may look)"),
     }
 
