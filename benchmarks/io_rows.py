@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.fresh import fresh_rows
 from benchmarks.io_measure import measure_idle, measure_load, measure_web
 from benchmarks.row import Metric, Row
 
@@ -89,6 +90,21 @@ def special_rows() -> list[Row]:
             {"connections": 1, "depth": 100},
             native=BARE_C,
         ),
+    ]
+
+
+def settled_rows() -> list[Row]:
+    """Echo by a process that has freed a large block before, as a program may have that runs for a while."""
+    return [
+        load_row(
+            f"settled-{label}",
+            "special",
+            f"{label}, 50 conn., a large block freed before, CPU/msg",
+            {"kind": "protocol", "size": SIZES[label], "settled": True},
+            {},
+            native=BARE_C,
+        )
+        for label in ("1k", "10k", "100k")
     ]
 
 
@@ -200,4 +216,14 @@ def scale_rows() -> list[Row]:
 
 
 def io_rows() -> list[Row]:
-    return [*echo_rows(), *special_rows(), *transfer_rows(), *tls_rows(), *web_rows(), *scale_rows()]
+    makers = (
+        echo_rows,
+        fresh_rows,
+        special_rows,
+        settled_rows,
+        transfer_rows,
+        tls_rows,
+        web_rows,
+        scale_rows,
+    )
+    return [row for make in makers for row in make()]

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -34,6 +35,8 @@ class Order:
     tls: bool = False
     connections: int = 0
     answers: int = 1  # to each datagram
+    settled: bool = False  # the server frees a large block before it starts
+    ballast: int = 0  # of a fresh server
 
 
 class Server:
@@ -58,6 +61,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=self._complaints,
             env=environment,
+            preexec_fn=self._pin if self._order.kind == "fresh" else None,  # the others pin themselves
         )
         try:
             port = self._port()
@@ -98,6 +102,11 @@ class Server:
                     return int(line.split()[1]) * 1024
         raise Failed("the server is gone")
 
+    def page_faults(self) -> int:
+        """The minor page faults of the server so far."""
+        with open(f"/proc/{self.pid}/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[7])
+
     def complaint(self) -> str:
         """How the process ended, if it did, and its last words."""
         assert self._process is not None
@@ -108,12 +117,17 @@ class Server:
         return (f"server exit {code}: " if code is not None else "") + last[:200]
 
     def _python_command(self) -> list[str]:
+        if self._order.kind == "fresh":
+            program = str(Path(__file__).with_name("fresh_server.py"))
+            options = json.dumps(self._candidate.options)
+            return [sys.executable, program, self._candidate.module, options, str(self._order.ballast)]
         order: dict[str, Any] = {
             "kind": self._order.kind,
             "family": self._order.family,
             "size": self._order.size,
             "connections": self._order.connections,
             "answers": self._order.answers,
+            "settled": self._order.settled,
             "path": self._path,
             "core": server_and_client_core()[0],
         }
@@ -121,8 +135,13 @@ class Server:
             order["certificate"], order["key"] = map(str, certificate())
         return [sys.executable, "-m", "benchmarks.server_child", self._candidate.name, json.dumps(order)]
 
+    def _pin(self) -> None:
+        core = server_and_client_core()[0]
+        if core >= 0 and not self._candidate.native:
+            os.sched_setaffinity(0, {core})
+
     def _native_command(self) -> list[str]:
-        kind = self._order.kind
+        kind = "protocol" if self._order.kind == "fresh" else self._order.kind
         work = WORK_NS if kind == "work" else 0
         common = [self._order.family, self._path if self._order.family == "unix" else "0"]
         common += [str(server_and_client_core()[0]), str(work)]
