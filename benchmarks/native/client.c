@@ -268,7 +268,7 @@ static void resend_lost(uint64_t now)
 {
     for (int i = 0; i < count; i++) {
         struct connection *c = &all[i];
-        if (now - c->last_seen < LOST_AFTER || !c->flying) continue;
+        if (now < c->last_seen + LOST_AFTER || !c->flying) continue; /* it may have been seen after `now` was read */
         lost += (uint64_t)c->flying;
         flying_total -= c->flying;
         c->flying = 0;
