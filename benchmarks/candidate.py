@@ -25,11 +25,14 @@ class Candidate:
     module: str
     options: dict[str, Any] = field(default_factory=dict)
     optional: bool = False
+    transports: str = ""  # a package that replaces the loop's transports by its own
     native: bool = False  # a bare C program: only rows with a server know how to run it
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         module = importlib.import_module(self.module)
         loop: asyncio.AbstractEventLoop = module.new_event_loop(**self.options)
+        if self.transports:
+            loop = importlib.import_module(self.transports).patch_loop(loop)
         return loop
 
     def version(self) -> str:
@@ -50,10 +53,15 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate(OURS, "uringloop"),
     Candidate("uringloop-epoll", "uringloop", {"engine": "epoll"}, optional=True),
     Candidate("uringloop-busy", "uringloop", {"busy_poll": 20e-6}, optional=True),
+    Candidate("uvloop-aiofastnet", "uvloop", transports="aiofastnet", optional=True),
+    Candidate("zuvloop-aiofastnet", "zuvloop", transports="aiofastnet", optional=True),
+    Candidate("uringloop-aiofastnet", "uringloop", transports="aiofastnet", optional=True),
     Candidate("c-epoll", "", native=True),
     Candidate("c-uring", "", native=True),
     Candidate("c-uring-busy", "", native=True, optional=True),
 )
+
+AIOFASTNET = tuple(candidate.name for candidate in CANDIDATES if candidate.transports)
 
 
 def candidate_named(name: str) -> Candidate:

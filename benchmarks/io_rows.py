@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.candidate import AIOFASTNET
 from benchmarks.fresh import fresh_rows
 from benchmarks.io_measure import measure_idle, measure_load, measure_web
 from benchmarks.row import Metric, Row
@@ -45,9 +46,26 @@ def echo_rows() -> list[Row]:
                     title = f"{family} {words} {label}, {connections} conn., CPU/msg"
                     order = {"kind": kind, "family": family, "size": size}
                     quick = name in QUICK_ECHO
-                    load = {"connections": connections}
-                    rows.append(load_row(name, "echo", title, order, load, quick=quick, native=BARE_C))
+                    options: dict[str, Any] = {"quick": quick, "native": BARE_C}
+                    if kind in ("protocol", "streams") and not quick:
+                        options["extra_candidates"] = AIOFASTNET
+                    rows.append(load_row(name, "echo", title, order, {"connections": connections}, **options))
     return rows
+
+
+def reader_rows() -> list[Row]:
+    """Plain sockets and add_reader, which other libraries' own input and output is made of."""
+    return [
+        load_row(
+            f"readers-c{connections}",
+            "readers",
+            f"add_reader 1k, {connections} conn., CPU/msg",
+            {"kind": "readers"},
+            {"connections": connections},
+            native=BARE_C,
+        )
+        for connections in (1, 64, 1000)
+    ]
 
 
 def special_rows() -> list[Row]:
@@ -158,12 +176,15 @@ def tls_rows() -> list[Row]:
     rows = []
     load: dict[str, Any]
     for kind in ("protocol", "streams"):
-        for label in ("1k", "100k"):
+        for label in ("1k", "10k", "100k"):
             order = {"kind": kind, "size": SIZES[label], "tls": True}
             title = f"TLS {KINDS[kind]} {label}, 50 conn., CPU/msg"
             load = {"connections": 50, "warm_up": 0.4}
             metrics = (*CPU_FIRST, CLIENT)
-            rows.append(load_row(f"tls-{kind}-{label}", "tls", title, order, load, metrics=metrics))
+            name = f"tls-{kind}-{label}"
+            rows.append(
+                load_row(name, "tls", title, order, load, metrics=metrics, extra_candidates=AIOFASTNET)
+            )
     order, load = {"kind": "protocol", "size": 64, "tls": True}, {"mode": "connect"}
     title, metrics = "TLS connect, echo, close", (*RATE_FIRST, CLIENT)
     rows.append(load_row("tls-handshakes", "tls", title, order, load, metrics=metrics))
@@ -218,6 +239,7 @@ def scale_rows() -> list[Row]:
 def io_rows() -> list[Row]:
     makers = (
         echo_rows,
+        reader_rows,
         fresh_rows,
         special_rows,
         settled_rows,

@@ -170,6 +170,22 @@ async def accept_sockets(loop: asyncio.AbstractEventLoop, listener: socket.socke
         task.add_done_callback(tasks.discard)
 
 
+def echo_readable(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
+    if data := connection.recv(CHUNK):
+        connection.send(data)  # far below the socket's buffer
+    else:
+        loop.remove_reader(connection)
+        connection.close()
+
+
+def accept_readable(loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
+    connection, _address = listener.accept()
+    connection.setblocking(False)
+    if connection.family == socket.AF_INET:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    loop.add_reader(connection, echo_readable, loop, connection)
+
+
 PROTOCOLS: dict[str, type[asyncio.BaseProtocol]] = {
     "protocol": Echo,
     "work": WorkingEcho,

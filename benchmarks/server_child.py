@@ -20,6 +20,7 @@ from benchmarks.served import (
     Broadcast,
     DatagramBurst,
     DatagramEcho,
+    accept_readable,
     accept_sockets,
     echo_stream,
 )
@@ -78,6 +79,11 @@ async def serve(order: dict[str, Any]) -> None:
         listener.listen(BACKLOG)
         tell(listener.getsockname()[1] if family == "tcp" else 0)
         await accept_sockets(loop, listener)
+    elif kind == "readers":
+        listener = listener_of(family, path)
+        listener.listen(BACKLOG)
+        tell(listener.getsockname()[1] if family == "tcp" else 0)
+        loop.add_reader(listener, accept_readable, loop, listener)
     else:
         await serve_connections(loop, kind, family, path, tls_context(order))
     await asyncio.Event().wait()
