@@ -25,7 +25,6 @@ from uringloop._core.awaitables.sock_op import (
 )
 from uringloop._core.engine.uring import UringEngine
 from uringloop._core.kernel.probe import locked_memory, refusal
-from uringloop._core.lifetime.heap import keep_heap
 from uringloop._core.loop import calls, tasks  # noqa: F401  # importing them adds their methods to Loop
 from uringloop._core.loop.handle import Handle
 from uringloop._core.loop.loop import Loop
@@ -108,7 +107,6 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         name, engine_class = choose_engine(engine)
         if not self.engine.closed:
             raise RuntimeError(f"{type(self).__name__}.__init__() was called already")
-        keep_heap()
         base_events.BaseEventLoop.__init__(self)
         short = None
         try:

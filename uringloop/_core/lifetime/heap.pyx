@@ -21,14 +21,15 @@ cdef extern from * nogil:
 cdef bint _done = False
 
 
-def keep_heap():
+cdef int keep_heap() except -1:
     """Once a process, before its first loop runs, unless the user has asked to leave malloc as it is."""
     global _done
     if _done:
-        return
+        return 0
     chosen = os.environ.get("URINGLOOP_MALLOC") or "raised"
     if chosen not in ("raised", "unchanged"):
         raise ValueError(f"URINGLOOP_MALLOC is 'raised' (the default) or 'unchanged', not {chosen!r}")
     if chosen == "raised":
         ur_free_mapped_block()
     _done = True
+    return 0

@@ -20,6 +20,7 @@ from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.op cimport OP_CANCELLING, Op
 from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_pop, ready_push
 from uringloop._core.kernel.abi cimport ur_now_ns
+from uringloop._core.lifetime.heap cimport keep_heap
 from uringloop._core.loop.handle cimport Handle, make_handle, trim_free_handles
 from uringloop._core.loop.inbox cimport Inbox
 from uringloop._core.loop.monitor cimport LoopMonitor
@@ -98,6 +99,7 @@ cdef class Loop:
         """Make the engine. Not in __init__, because BaseEventLoop's __init__ takes that place."""
         if type(self.engine) is not Engine:
             raise RuntimeError(f"{type(self).__name__}.__init__() was called already")
+        keep_heap()
         self.future_arguments = {"loop": self}
         cdef Engine engine = engine_class(self.ready, **options)
         if engine.wake_fd < 0:
