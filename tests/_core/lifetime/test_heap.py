@@ -1,4 +1,4 @@
-"""The C library keeps the memory of a turn for the next one, instead of giving it back to the kernel at the end of each."""
+"""The C library keeps the memory of one turn for the next, instead of giving it back to the kernel each time."""
 
 from __future__ import annotations
 
