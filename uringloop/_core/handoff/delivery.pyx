@@ -1,5 +1,5 @@
-# Delivery: a Runnable on its way through a loop that is not ours (asyncio's, uvloop's). Owns it until it runs,
-# and tells it when that loop drops it unrun. Our own loops take Runnables as they are, through the inbox.
+# Delivery: carries a Runnable through a loop that is not ours (asyncio's, uvloop's). It owns the Runnable until that
+# runs, and calls its `dropped` if the loop drops it unrun. Our own loops take Runnables directly, through the inbox.
 from cpython.exc cimport PyErr_SetInterrupt
 
 from asyncio.events import _get_running_loop as _running_loop
@@ -37,13 +37,14 @@ cdef bint deliver_foreign(Runnable node, object loop) except -1:
                 loop.call_soon_threadsafe(delivery)
             taken = True
         except KeyboardInterrupt:
-            # A signal handler's. Whether the loop has it can not be known: once more, and the second call does nothing.
+            # A signal handler raised this, and we cannot know whether the loop has the delivery. So we schedule it once
+            # more; if the loop calls it twice, the second call does nothing.
             interrupted = True
         except BaseException:
             delivery.node = None
             break
     if interrupted:
-        PyErr_SetInterrupt()  # raised again where it does no harm
+        PyErr_SetInterrupt()  # raise the interrupt again later, where it does no harm
     return taken
 
 

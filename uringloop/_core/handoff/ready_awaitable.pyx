@@ -1,4 +1,4 @@
-# ReadyAwaitable: what an await that need not wait awaits. Owns the value it gives. Never suspends.
+# ReadyAwaitable: an awaitable that already has its result. Owns that result. Never suspends.
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
@@ -7,7 +7,7 @@ from uringloop._core.lifetime.guard cimport ur_only_core_makes
 
 
 cdef class ReadyAwaitable:
-    """An awaitable, and its own iterator, that ends at once."""
+    """An awaitable that is its own iterator and ends at once."""
 
     def __await__(self):
         return self

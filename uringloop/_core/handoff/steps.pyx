@@ -1,5 +1,5 @@
-# Steps: an inbox, and the line of a primitive, taken one guarded step at a time, so that a test can play what several
-# threads do in every order. Debug builds only. Owns nothing that a program uses; the steps are those of the real code.
+# Steps: drives an inbox, or the line of a primitive, one guarded step at a time, so that a test can interleave the steps
+# of several threads in every order. Debug builds only. Each step runs the real code; nothing here is used by programs.
 import os
 import select
 
@@ -22,7 +22,8 @@ cdef class Numbered(Runnable):
 
 
 cdef class InboxSteps:
-    """What a loop's thread and others do to an inbox. `sleep` is the kernel's: it ends once a wake was written."""
+    """The steps that a loop's own thread and other threads take on an inbox. The kernel's sleep ends once a wake was
+    written."""
 
     def __cinit__(self):
         self.ready = ReadyQueue()
@@ -59,7 +60,7 @@ cdef class InboxSteps:
         return bool(select.select([self.engine.wake_fd], [], [], 0)[0])
 
     def end_sleep(self):
-        """It ends, having read how often it was woken."""
+        """The sleep ends: returns how many wakes were written."""
         return os.eventfd_read(self.engine.wake_fd)
 
     def wake_up(self):
@@ -80,13 +81,13 @@ cdef Numbered _numbered(number):
 
 
 cdef class LineSteps:
-    """A primitive's own line, each of whose operations is split where its guard is let go."""
+    """The steps of a primitive's line: each operation is split where it unlocks the guard."""
 
     def __cinit__(self, Waitlist line not None):
         self.line = line
 
     def enter(self):
-        """A plain thread: True, it has it; or its waiter."""
+        """A plain thread comes. True: it took what it came for. Otherwise returns its waiter, which is in the line."""
         cdef Waiter waiter = thread_waiter(self.line, True)
         cdef WaiterState state
         ur_guard_lock(&self.line.guard)
@@ -98,18 +99,18 @@ cdef class LineSteps:
         return not waiter.thread_lock.locked()
 
     def leave(self, Waiter waiter):
-        """The thread goes on, woken or because its time is over: does it have it?"""
+        """The thread resumes, because it was woken or timed out. True: it was granted what it waited for."""
         return sleep_in_line(self.line, waiter, 0) is not TIMED_OUT
 
     def pick(self):
-        """The first half of a release: who has it next; None: nobody."""
+        """The first half of a release: returns the waiter that was granted it, or None."""
         cdef bint more
         cdef PyObject *chosen = grant_next(self.line, &more)
         if chosen is NULL:
             return None
         waiter = <Waiter> chosen
-        return waiter  # the line's reference is `deliver`'s
+        return waiter  # and `deliver` takes over the line's reference
 
     def deliver(self, Waiter waiter):
-        """The second half. False: it can not be woken, and the release begins anew."""
+        """The second half of a release. False: the waiter cannot be woken, and the release starts again."""
         return deliver(<PyObject *> waiter)

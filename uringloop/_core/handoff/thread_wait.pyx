@@ -1,5 +1,5 @@
-# thread_wait: a plain thread takes a place in a line, and sleeps on a lock of its own until its waiter is woken. Owns
-# nothing: the line owns the waiter, and the waiter its lock.
+# thread_wait: lets a plain thread wait in a line: the thread sleeps on a lock of its own until its waiter is woken. Owns
+# nothing: the line owns the waiter, and the waiter owns that lock.
 from cpython.ref cimport Py_DECREF
 
 from asyncio.events import _get_running_loop as _running_loop
@@ -14,7 +14,8 @@ cdef object TIMED_OUT = object()
 
 
 cdef object block(Waitlist line, object value, object timeout):
-    """What `start` of the line does for a task; TIMED_OUT after `timeout` seconds, None: never."""
+    """Does for a plain thread what `start` of the line does for a task. Returns TIMED_OUT after `timeout` seconds; with
+    None it waits without a limit."""
     cdef double seconds = timeout_seconds(timeout)
     cdef Waiter waiter = thread_waiter(line, value)
     cdef WaiterState state
@@ -27,12 +28,12 @@ cdef object block(Waitlist line, object value, object timeout):
 
 
 cdef object sleep_in_line(Waitlist line, Waiter waiter, double seconds):
-    """The thread's waiter is in the line already; the seconds are timeout_seconds'."""
+    """Sleep until the thread's waiter, which is in the line already, is woken. `seconds` comes from timeout_seconds."""
     cdef WaiterState state
     cdef bint waiting
     try:
         waiter.thread_lock.acquire(True, seconds)
-    except BaseException:  # a signal handler's
+    except BaseException:  # raised by a signal handler
         if waiter.abandon():
             line.hand_on()
         raise
@@ -51,7 +52,8 @@ cdef object sleep_in_line(Waitlist line, Waiter waiter, double seconds):
 
 
 cdef int not_in_a_loop(str what, str instead) except -1:
-    """A thread that runs a loop must not sleep on a lock: who holds it may need this very loop to let go."""
+    """Raise if this thread runs a loop. It must not sleep on a lock: the lock's holder may need this very loop to release
+    it."""
     if _running_loop() is not None:
         raise RuntimeError(f"{what} would block the event loop that this thread runs: use {instead}")
     return 0

@@ -7,8 +7,8 @@ cdef class Entry:
 
 
 cdef class Wait(Entry):
-    cdef object iterator   # of the task that awaits it
-    cdef bint begun        # awaited, or ended before that
+    cdef object iterator   # of the task that awaits it, from the line's `start`
+    cdef bint begun        # it was awaited, or was closed or thrown into before that
 
     cdef int begin(self) except -1
 

@@ -1,5 +1,5 @@
-# Entry and Wait: what the primitives' methods return to be awaited. They take nothing before they are
-# awaited, and own nothing but the iterator that `start` of the line gave them.
+# Entry and Wait: the awaitables that the primitives' methods return. They take nothing before they are
+# awaited, and own nothing but the iterator that the line's `start` returned.
 from cpython.exc cimport PyErr_Fetch, PyErr_Restore
 from cpython.object cimport PyObject
 from cython cimport no_gc_clear
@@ -20,15 +20,15 @@ cdef extern from *:
 
 
 cdef class Entry:
-    """What `async with` awaits: one for all who enter, for it has no state."""
+    """The awaitable that `async with` awaits. It has no state, so all tasks that enter share one."""
 
     def __await__(self):
         return self.line.start(self.value)
 
 
-@no_gc_clear  # so that it can say what was never awaited; who else is in a cycle with it breaks that
+@no_gc_clear  # its warning names the line. The collector breaks a cycle at another object in it
 cdef class Wait(Entry):
-    """What `acquire()` and its like return: awaited once, or made a task like a coroutine."""
+    """The awaitable that `acquire()` and similar methods return. It is awaited once, or made a task like a coroutine."""
 
     def __await__(self):
         self.begin()
@@ -75,9 +75,9 @@ cdef destructor _free = ur_tp_dealloc(Wait)
 
 
 cdef void _dealloc(PyObject *self) noexcept:
-    # Not __dealloc__, which costs each of them what only those need that were never awaited.
+    # Not __dealloc__: that would cost every Wait what only those need that were never awaited.
     if not (<Wait> self).begun:
-        PyObject_GC_UnTrack(<void *> self)  # a collection may begin below, and must not come by what is dying
+        PyObject_GC_UnTrack(<void *> self)  # a collection may start below, and must not visit a dying object
         _warn((<Wait> self).line)
     _free(self)
 

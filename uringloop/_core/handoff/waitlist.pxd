@@ -3,13 +3,14 @@ from cpython.object cimport PyObject
 from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.lifetime.guard cimport ur_guard
 
-# A waiter's life. Every change is made under its line's guard, in waitlist.pyx and, for plain threads, thread_wait.pyx.
-#   waiting -> granted    it was chosen: what it waited for is its own from now on, before it even wakes
+# The states of a waiter. Every change happens under its line's guard, in waitlist.pyx and, for plain threads, in
+# thread_wait.pyx.
+#   waiting -> granted    the line chose it: it owns what it waited for from now on, even before it wakes
 #   waiting -> cancelled  it left the line
 #   waiting -> failed     it will not get what it waited for: it raises `error`
-#   granted -> done       it resumed, and has what it waited for
-#   granted -> passed     it can not resume (its loop is closed, it was cancelled): the grant goes to another
-#   any -> over           whatever awaited it threw into it, or closed it: it is of no use any more
+#   granted -> done       it resumed, and returned what it waited for
+#   granted -> passed     it cannot resume (its loop is closed, or it was cancelled): the grant goes to another waiter
+#   any -> over           the coroutine that awaited it threw into it or closed it: it cannot be used again
 cdef enum WaiterState:
     WAITER_NEW
     WAITER_WAITING
@@ -22,21 +23,21 @@ cdef enum WaiterState:
 
 
 cdef class Waiter(Runnable):
-    # `next` of Runnable is the one behind: a waiter is in a line or in a ready queue, never in both.
-    cdef PyObject *previous           # the line's guard
-    cdef WaiterState state            # the line's guard
+    # `next` of Runnable links to the waiter behind: a waiter is in a line or in a ready queue, never in both.
+    cdef PyObject *previous           # under the line's guard
+    cdef WaiterState state            # under the line's guard
     cdef Waitlist line                # never changes
-    cdef readonly object _loop        # never changes: the loop whose task waits; None: a plain thread does
+    cdef readonly object _loop        # never changes: the loop whose task waits; None: a plain thread waits
     cdef bint on_own_loop             # never changes: _loop is a Loop
-    cdef object value                 # set before it is in the line, later by who takes it out
-    cdef object error                 # the line's guard: the class of what it raises, once it has failed
-    # Of the waiting task's own thread:
+    cdef object value                 # set before the waiter is in the line; a Barrier replaces it under the line's guard
+    cdef object error                 # under the line's guard: the class of the exception it raises, once it has failed
+    # Only the waiting task's own thread uses:
     cdef public bint _asyncio_future_blocking
-    cdef bint delivered               # `run` was called: a callback added now is called at once
+    cdef bint delivered               # `run` was called: a callback added now is scheduled at once
     cdef object callback              # the task's wakeup
     cdef object cvars
     cdef object message               # of the cancellation
-    cdef object thread_lock           # a plain thread's: the lock it sleeps on, released to wake it
+    cdef object thread_lock           # the lock on which a plain thread sleeps; releasing it wakes the thread
 
     cdef bint abandon(self) noexcept
     cdef bint is_lost(self) except -1
@@ -47,19 +48,19 @@ cdef class Waiter(Runnable):
 
 cdef class Waitlist:
     cdef ur_guard guard
-    # Under the guard. Each link owns one reference; invisible to Cython, shown to the collector by waitlist.pyx.
+    # Under the guard. Each link owns one reference, of which Cython does not know; waitlist.pyx shows them to the collector.
     cdef PyObject *head
     cdef PyObject *tail
     cdef readonly Py_ssize_t waiting
     cdef readonly Py_ssize_t threads  # how many of them are plain threads
-    cdef long waits                   # had to wait
-    cdef long grants                  # waiters chosen
-    cdef long cancels                 # waiters that left
-    cdef long passes                  # grants that went on to another, for who had them could not resume
-    cdef object refusal               # None, or the class of the exception for who would have to wait
+    cdef long waits                   # how many had to wait
+    cdef long grants                  # how many waiters were granted what they waited for
+    cdef long cancels                 # how many waiters left the line
+    cdef long passes                  # how many grants went to another waiter because the first could not resume
+    cdef object refusal               # None, or the class of the exception that a caller gets instead of waiting
     cdef object __weakref__
 
-    # What a primitive defines: what can be taken, that it can be taken again, and what it is.
+    # The methods that a primitive defines (waitlist.pyx describes each):
     cdef bint try_acquire(self) noexcept
     cdef bint put_back(self) noexcept
     cdef object collect(self, object value)

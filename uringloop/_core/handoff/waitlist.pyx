@@ -1,11 +1,11 @@
-# Waiter and Waitlist: who waits, in which order, and how each is woken on its own loop. The only place that
-# wakes a task of another loop. Owns the line, its waiters, and how a grant passes from one to the next; what they wait
-# for belongs to the primitive, which is a Waitlist and defines `try_acquire`, `put_back` and `collect`.
+# Waiter and Waitlist: a line of tasks and threads that wait for a primitive, each woken on its own loop. No other file
+# wakes a task of another loop. The Waitlist owns the line and its waiters, and passes a grant from one waiter to the next.
+# The primitive, a subclass, owns what they wait for, and defines `try_acquire`, `put_back` and `collect`.
 #
-# What is granted is granted under the guard, before the waiter is woken: it is never free in between, so
-# nobody overtakes, and what was granted to a waiter that can not use it any more is handed on at once.
-# The guard is never held while a callback, a destructor or any other Python code may run. Waking is
-# handing a Runnable over: nothing is resumed from inside a release, however long the chain of releases is.
+# The Waitlist grants under the guard, before it wakes the waiter. What it grants is never free in between, so no newcomer
+# overtakes; and if the waiter can no longer use its grant, the Waitlist hands that on at once.
+# No thread holds the guard while a callback, a destructor or any other Python code may run. To wake a task, the Waitlist
+# hands a Runnable to its loop: a release never resumes a task itself, so a chain of releases never recurses.
 from cpython.contextvars cimport PyContext_CopyCurrent
 from cpython.object cimport PyObject, traverseproc, visitproc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
@@ -47,14 +47,14 @@ ctypedef PyObject *(*raw_step)(Waiter, bint *) noexcept
 
 
 cdef class Waiter(Runnable):
-    """One task's, or thread's, place in a line; what the task awaits, so it looks like a future to it."""
+    """The place of one task or thread in a line. The task awaits it, and to the task it looks like a future."""
 
     cdef bint abandon(self) noexcept:
-        """It will not resume. True: something had been granted to it, which must be handed on."""
+        """The waiter will not resume. True: it had been granted something, which the caller must hand on."""
         cdef Waitlist line = self.line
         cdef bint granted, waiting
         if line is None:
-            return False  # the collector has emptied it, which came here before
+            return False  # the collector has emptied this waiter, and called here before it did
         ur_guard_lock(&line.guard)
         granted = self.state == WAITER_GRANTED
         if granted:
@@ -67,14 +67,14 @@ cdef class Waiter(Runnable):
         return granted
 
     cdef bint is_lost(self) except -1:
-        """Its loop is closed. True: something had been granted to it, which must be handed on."""
+        """The waiter's loop is closed. True: it had been granted something, which the caller must hand on."""
         if not self.abandon():
             return False
         self.line.grantee_lost(self.value)
         return True
 
     cdef int leave(self) except -1:
-        """What awaited it goes on without it. A loop may still have it in its queue: it can not stand in a line again."""
+        """Its coroutine resumes with an exception. A loop may still have the waiter queued: it cannot wait in a line again."""
         cdef Waitlist line = self.line
         cdef bint granted = self.abandon()
         ur_guard_lock(&line.guard)
@@ -85,14 +85,14 @@ cdef class Waiter(Runnable):
         return 0
 
     cdef bint wake_up(self) except -1:
-        """Through its own loop, from any thread. False: that loop is closed."""
+        """Wake it through its own loop, from any thread. False: that loop is closed."""
         cdef Loop loop
         if self.on_own_loop:
             loop = <Loop> self._loop
             if runs_here(loop):
                 ready_push(loop.ready, self)
                 return True
-            # The collector may have emptied the loop already: the same as closed.
+            # A loop without an inbox has been emptied by the collector, which is the same as closed.
             return loop.inbox is not None and loop.inbox.try_push(self)
         if self.thread_lock is not None:
             self.thread_lock.release()
@@ -134,7 +134,7 @@ cdef class Waiter(Runnable):
     # What a task does with the future it awaits
 
     def cancel(self, msg=None):
-        """Leave the line. False: it was granted already; who cancels then throws, which gives it back."""
+        """Leave the line. False: it was granted already. Then the task throws into it, and `leave` hands the grant on."""
         cdef Waitlist line = self.line
         cdef bint waiting
         if line.cancel_instead(msg):
@@ -191,11 +191,11 @@ _STATES = ("new", "waiting", "granted", "cancelled", "failed", "passed", "done",
 
 
 cdef object _step(Waiter waiter, bint *ended):
-    """Awaited, or resumed: the waiter itself for the task to wait on, or finally what it waited for."""
+    """One step of the await: returns the waiter for the task to wait on, or, with `ended` set, the result."""
     cdef Waitlist line = waiter.line
     cdef WaiterState state
     ur_guard_lock(&line.guard)
-    if waiter.state == WAITER_PASSED:  # woken after all: the grant is another's, so queue again
+    if waiter.state == WAITER_PASSED:  # it resumes after all, but another waiter has its grant: wait in the line again
         line.enter(waiter)
     state = waiter.state
     if state == WAITER_GRANTED:
@@ -244,7 +244,7 @@ cdef class Waitlist:
         ur_guard_init(&self.guard)
 
     def __dealloc__(self):
-        # Each of its waiters refers to it, so the collector has taken it apart together with them: none will resume.
+        # Each waiter refers to this line, so the collector takes apart the line with all its waiters: none will resume.
         cdef PyObject *waiter
         while self.head is not NULL:
             waiter = self.head
@@ -254,41 +254,41 @@ cdef class Waitlist:
             Py_DECREF(<object> waiter)
 
     cdef bint try_acquire(self) noexcept:
-        """Under the guard: take what this line is for, if it can be taken now. The Waitlist asks for a newcomer, and for
-        the first in line after `put_back`."""
+        """Under the guard: take what this line is for, if it can be taken now. The Waitlist calls it for a newcomer, and
+        after `put_back` for the first in line."""
         return False
 
     cdef bint put_back(self) noexcept:
-        """Under the guard: one more can be taken. False: refused, for example a lock that is not held. What all waiters
-        were granted at once needs no putting back."""
+        """Under the guard: make one more available. False: refused, for example by a lock that is not held. A primitive
+        that grants all its waiters at once has nothing to put back."""
         return True
 
     cdef object collect(self, object value):
-        """What the wait returns, once it was taken or granted. `value` is what `start` was given, or the grant put there."""
+        """The result of a wait that took or was granted something. `value` is `start`'s, unless the grant replaced it."""
         return value
 
     cdef str wait_name(self):
-        """The method that waits here, as asyncio names it."""
+        """The name of the method that waits in this line, as asyncio spells it."""
         return f"{type(self).__name__}.wait"
 
     cdef bint cancel_instead(self, object message) except -1:
-        """Who waits is cancelled. True: what it waits for is, by now; it waits on for the end of that."""
+        """A waiting task is cancelled. True: this has cancelled the line's job instead; the task waits until that ends."""
         return False
 
     cdef int grantee_lost(self, object value) except -1:
-        """Something was granted to one whose loop is closed; its own code may never run to say so. The caller hands it on."""
+        """A waiter with a grant will never run: its loop is closed. The primitive may react; the caller hands it on."""
 
     cdef int held_by_a_task(self) except -1:
-        """It is had, by one that a task drives itself: no coroutine awaits it, none is to be seen."""
+        """A task that drives its Wait itself was granted: no coroutine awaits that Wait, so the stack shows no holder."""
 
     cdef object start(self, object value):
-        """An iterator to await: finished if what is waited for is to be had, else a waiter in the line."""
+        """An iterator to await: it ends at once if the caller could take what it came for; else it is a waiter in line."""
         cdef Waiter waiter
         cdef WaiterState state
         if not take(self):
             waiter = task_waiter(self, value)
             ur_guard_lock(&self.guard)
-            state = self.enter(waiter)  # it may have become free while the waiter was made
+            state = self.enter(waiter)  # another thread may have released it while this one made the waiter
             ur_guard_unlock(&self.guard)
             if state == WAITER_WAITING:
                 return waiter
@@ -297,8 +297,8 @@ cdef class Waitlist:
         return ready_awaitable(self.collect(value))
 
     cdef bint hand_on(self) except -1:
-        """Put one back: the first in line has it by the time this returns. A waiter whose loop is closed is passed over.
-        False: `put_back` refused."""
+        """Put one back: the first in line owns it by the time this returns. The Waitlist passes over a waiter whose loop is
+        closed. False: `put_back` refused."""
         cdef PyObject *next
         cdef bint more
         while True:
@@ -307,21 +307,21 @@ cdef class Waitlist:
                 return more
 
     cdef int close_line(self, object refusal) except -1:
-        """From now on, who would have to wait, and who does, gets an exception of this class."""
+        """All waiters, and from now on every caller that would have to wait, get an exception of this class."""
         ur_guard_lock(&self.guard)
         self.refusal = refusal
         return self.unlock_and_fail_all(refusal)
 
-    # Under the guard, which these let go
+    # Called under the guard, which these unlock
 
     cdef int unlock_and_grant_all(self) except -1:
-        """All waiters have it at once. It belongs to none of them: `hand_on` finds nothing to take when one is cancelled."""
+        """Grant all waiters at once. The grant belongs to none of them: `hand_on` finds nothing to take if one is cancelled."""
         cdef PyObject *chain = _pop_all(self, WAITER_GRANTED, None)
         ur_guard_unlock(&self.guard)
         return _deliver_all(chain)
 
     cdef int unlock_and_fail_all(self, object error) except -1:
-        """All waiters get an exception of this class."""
+        """Give all waiters an exception of this class."""
         cdef PyObject *chain = _pop_all(self, WAITER_FAILED, error)
         ur_guard_unlock(&self.guard)
         return _deliver_all(chain)
@@ -329,7 +329,7 @@ cdef class Waitlist:
     # Under the guard
 
     cdef WaiterState enter(self, Waiter waiter) noexcept:
-        """The waiter takes what it wants, or stands at the end of the line; failed: the line is closed."""
+        """The waiter takes what it wants, or goes to the end of the line. WAITER_FAILED: the line is closed."""
         if self.try_acquire():
             waiter.state = WAITER_GRANTED
         elif not self.append(waiter):
@@ -337,7 +337,7 @@ cdef class Waitlist:
         return waiter.state
 
     cdef bint withdraw(self, Waiter waiter) noexcept:
-        """The waiter leaves the line, if it still waits; the line's reference is the caller's then."""
+        """The waiter leaves the line, if it still waits. True: it did, and the caller owns the line's reference now."""
         if waiter.state != WAITER_WAITING:
             return False
         _unlink(self, waiter)
@@ -346,7 +346,7 @@ cdef class Waitlist:
         return True
 
     cdef bint append(self, Waiter waiter) noexcept:
-        """At the end of the line. False: the line is closed."""
+        """Put the waiter at the end of the line. False: the line is closed."""
         if self.refusal is not None:
             return False
         Py_INCREF(waiter)
@@ -374,7 +374,7 @@ cdef Waiter task_waiter(Waitlist line, object value):
     if loop is None:
         raise RuntimeError("no running event loop: a plain thread uses `with`, or the method ending in _sync")
     if not PyObject_GC_IsTracked(waiter):
-        PyObject_GC_Track(waiter)  # unlike a handle, it stays: a coroutine and a task refer to it as well
+        PyObject_GC_Track(waiter)  # the collector must see a waiter, unlike a handle: a coroutine and a task refer to it too
     waiter.line = line
     waiter.value = value
     waiter._loop = loop
@@ -392,7 +392,7 @@ cdef Waiter thread_waiter(Waitlist line, object value):
 
 
 cdef void _unlink(Waitlist line, Waiter waiter) noexcept:
-    """Under the guard: out of the line, wherever it is; the line's reference is the caller's now."""
+    """Under the guard: take the waiter out of the line, wherever it stands. The caller owns the line's reference now."""
     if waiter.previous is NULL:
         line.head = waiter.next
     else:
@@ -407,14 +407,14 @@ cdef void _unlink(Waitlist line, Waiter waiter) noexcept:
 
 
 cdef PyObject *_pop_all(Waitlist line, WaiterState state, object error) noexcept:
-    """Under the guard: all of them, linked by `next`, granted or failed; for `_deliver_all`."""
+    """Under the guard: take out all waiters as granted or failed, linked by `next`, for `_deliver_all`."""
     cdef PyObject *first = line.head
     cdef PyObject *waiter = first
     while waiter is not NULL:
         (<Waiter> waiter).state = state
         (<Waiter> waiter).previous = NULL
         if error is not None:
-            (<Waiter> waiter).error = error  # it was None: nothing dies under the guard
+            (<Waiter> waiter).error = error  # the field was None, so no object dies under the guard
         waiter = (<Waiter> waiter).next
     if state == WAITER_GRANTED:
         line.grants += line.waiting
@@ -424,7 +424,7 @@ cdef PyObject *_pop_all(Waitlist line, WaiterState state, object error) noexcept
 
 
 cdef bint take(Waitlist line) noexcept:
-    """From any thread, without waiting: did `try_acquire` take it?"""
+    """Try to take it, from any thread, without waiting. Returns what `try_acquire` returned."""
     cdef bint taken
     ur_guard_lock(&line.guard)
     taken = line.try_acquire()
@@ -433,7 +433,7 @@ cdef bint take(Waitlist line) noexcept:
 
 
 cdef PyObject *grant_next(Waitlist line, bint *more) noexcept:
-    """The guarded half of `hand_on`: the waiter that has it now, for `deliver`; NULL: no waiter took it."""
+    """The guarded half of `hand_on`: returns the waiter that owns it now, for `deliver`. NULL: no waiter took it."""
     cdef PyObject *next
     ur_guard_lock(&line.guard)
     more[0] = line.put_back()
@@ -449,15 +449,15 @@ cdef PyObject *grant_next(Waitlist line, bint *more) noexcept:
 
 
 cdef bint deliver(PyObject *owned) except -1:
-    """Wake a waiter that was taken out of the line, whose reference it takes. False: what was granted to it
-    is the caller's again, for its loop is closed."""
+    """Wake a waiter that was taken out of the line; takes over the reference to it. False: the waiter's loop is closed, so
+    its grant belongs to the caller again."""
     cdef Waiter waiter = <Waiter> owned
     Py_DECREF(waiter)
     return waiter.wake_up() or not waiter.is_lost()
 
 
 cdef int _deliver_all(PyObject *chain) except -1:
-    """Wake what `_pop_all` took out, with one wake a loop."""
+    """Wake the waiters that `_pop_all` took out, with one wake for each loop."""
     cdef ReadyQueue batch = ReadyQueue()
     cdef PyObject *rest
     cdef PyObject *last
@@ -472,7 +472,7 @@ cdef int _deliver_all(PyObject *chain) except -1:
         if not waiter.on_own_loop or runs_here(<Loop> waiter._loop):
             deliver(node)
             continue
-        # All that wait on this loop go together; the others stay, in order.
+        # All waiters of this loop go in one batch; the others stay in the chain, in order.
         loop = <Loop> waiter._loop
         ready_push_owned(batch, node)
         rest = last = NULL
@@ -505,7 +505,7 @@ cdef traverseproc _traverse_fields = ur_get_traverse(Waitlist)
 
 
 cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
-    # Without this a lock that its own waiters alone refer to could never be collected.
+    # Without this, the collector could never free a lock that only its own waiters refer to.
     cdef PyObject *node = (<Waitlist> self).head
     cdef int result
     while node is not NULL:
@@ -517,13 +517,13 @@ cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
 
 
 cdef void _before_clear(PyObject *self) noexcept:
-    (<Waiter> self).dropped()  # it still knows its line: neither that nor a loop's queue may meet it emptied
+    (<Waiter> self).dropped()  # while it still has its line: neither that line nor a loop's queue may hold an emptied waiter
 
 
 call_before_clear(Waiter, _before_clear)
 ur_set_traverse(Waitlist, <traverseproc> _traverse)
 ur_set_iternext(Waiter, _waiter_next)
 ur_add_fast_method(Waiter, "add_done_callback", <void *> _add_done_callback,
-                   "What the awaiting task registers: called once, when the waiter has left the line.")
+                   "Register the awaiting task's callback, called once, after the waiter has left the line.")
 ur_waiters_install(<object> Waiter)
 ur_only_core_makes(Waiter)
