@@ -23,7 +23,7 @@ def test_every_public_name_is_there() -> None:
     ("page", "text"),
     [
         ("sync", "def acquire_sync(timeout: float | None = None) -> bool"),  # of a stub
-        ("sync", "From a plain thread: True once acquired"),  # of what is compiled
+        ("sync", "Acquire in a plain thread: True once acquired"),  # of what is compiled
         ("scheduler", "    dispatch: str | Dispatch = 'round_robin',\n"),  # one a line where it is long
         ("scheduler", "1. Refuse: submit raises"),
         ("inspect", "| `sleeps` | `int` | times the thread waited in the kernel |"),  # of a comment

@@ -1,4 +1,4 @@
-# Acquirable: the ways to acquire and release what a Lock and a Semaphore have in common. Owns nothing but
+# Acquirable: the methods to acquire and release that Lock and Semaphore share. Owns nothing but
 # the object that `async with` awaits.
 from cpython.object cimport PyObject
 
@@ -10,37 +10,37 @@ from uringloop._core.handoff.waitlist cimport Waitlist, take
 
 
 cdef class Acquirable(Waitlist):
-    """What tasks of any loop acquire by `async with`, and plain threads by `with`."""
+    """A primitive that tasks of any loop acquire with `async with`, and plain threads with `with`."""
 
     def __cinit__(self, *args, **options):
         self.entry = make_entry(self, None)
         self.direct = type(self).release is Acquirable.release
 
     def __init__(self):
-        pass  # which takes no argument
+        pass  # refuses arguments, which __cinit__ takes for subclasses
 
     def acquire(self):
-        """Await it to have acquired; gives True."""
+        """Await the result to acquire; the await returns True."""
         return make_wait(self, True)
 
     def acquire_nowait(self):
-        """Acquire if nobody need be waited for; whether it did. From anywhere."""
+        """Acquire if that needs no wait; returns whether it did. May be called from any thread."""
         cdef bint taken = take(self)
         if taken:
             self.collect(True)
         return taken
 
     def acquire_sync(self, timeout=None):
-        """From a plain thread: True once acquired, False after `timeout` seconds."""
+        """Acquire in a plain thread: True once acquired, False after `timeout` seconds."""
         not_in_a_loop(f"{type(self).__name__}.acquire_sync()", "`async with`")
         return block(self, True, timeout) is True
 
     def release(self):
-        """From anywhere. Who waits longest has it by the time this returns, and wakes on its own loop."""
+        """Release, from any thread. The longest waiter owns it by the time this returns, and wakes on its own loop."""
         self.let_go()
 
     cdef int let_go(self) except -1:
-        """What release() does. (The Waitlist calls `hand_on` also for a waiter that can not use its grant.)"""
+        """The work of release(). (The Waitlist also calls `hand_on` for a waiter that cannot use its grant.)"""
         self.hand_on()
         return 0
 

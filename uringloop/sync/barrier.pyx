@@ -1,6 +1,6 @@
-# Barrier: lets nobody through until all parties have come, then all at once. Owns who has come, which is who
-# waits in its line. A round is over with its last arrival: who comes next begins another, and need not wait
-# until all of this one have woken.
+# Barrier: holds its parties back until the last one arrives, then lets all through at once. The parties that have arrived
+# are the waiters in its line. The last arrival ends a round: the next party to arrive starts another, and need not
+# wait until all parties of the previous one have woken.
 from cpython.object cimport PyObject
 
 from asyncio import BrokenBarrierError
@@ -29,7 +29,8 @@ cdef class Barrier(Waitlist):
         return "Barrier.wait"
 
     cdef bint arrive(self, Waiter waiter, Py_ssize_t *round) except -1:
-        """The waiter stands in the line. True: no, all the others wait already; they were granted, and the round is over."""
+        """Put the waiter in the line. True: it is the last party, so it is not in the line; all others were granted, and
+        the round is over."""
         cdef PyObject *node
         cdef Py_ssize_t number = 0
         cdef WaiterState state
@@ -37,8 +38,8 @@ cdef class Barrier(Waitlist):
         round[0] = self.round
         if self.waiting + 1 == self.parties and self.refusal is None:
             self.round += 1
-            # Numbered now, not on arrival: some who came may have left again. And here: a thread whose time is over looks
-            # at once.
+            # The parties get their numbers now and not on arrival, because some that arrived may have left again; and under
+            # the guard, because a thread that times out may read its number as soon as the guard is free.
             node = self.head
             while node is not NULL:
                 (<Waiter> node).value = number
@@ -62,11 +63,11 @@ cdef class Barrier(Waitlist):
         return waiter
 
     def wait(self):
-        """Await it until all have come; gives each its number, from 0 in order of arrival."""
+        """Await the result until all parties have arrived; each await returns a number, from 0 in order of arrival."""
         return make_wait(self, None)
 
     def wait_sync(self, timeout=None):
-        """The same for a plain thread. After `timeout` seconds the barrier is broken, as with threading's."""
+        """wait in a plain thread. After `timeout` seconds it breaks the barrier, as threading.Barrier does."""
         cdef double seconds
         cdef Waiter waiter
         cdef Py_ssize_t round
@@ -84,7 +85,7 @@ cdef class Barrier(Waitlist):
         return number
 
     cdef int break_round(self, Py_ssize_t round) except -1:
-        """One of it has given up. If it is over by now, another's is none of its business."""
+        """A party of this round timed out: break the barrier, unless the round is over by now."""
         ur_guard_lock(&self.guard)
         if self.round == round:
             self.refusal = BrokenBarrierError
@@ -94,7 +95,7 @@ cdef class Barrier(Waitlist):
         return 0
 
     def reset(self):
-        """Who waits gets BrokenBarrierError; the barrier begins anew. From anywhere, at once; may be awaited."""
+        """Start anew: all waiters get BrokenBarrierError. Takes effect at once, from any thread; may be awaited."""
         ur_guard_lock(&self.guard)
         self.round += 1
         self.refusal = None
@@ -102,7 +103,8 @@ cdef class Barrier(Waitlist):
         return READY_NONE
 
     def abort(self):
-        """Who waits, and who comes, gets BrokenBarrierError, until reset(). From anywhere, at once; may be awaited."""
+        """Break the barrier: all waiters, and all that come before reset(), get BrokenBarrierError. Takes effect at once,
+        from any thread; may be awaited."""
         self.close_line(BrokenBarrierError)
         return READY_NONE
 

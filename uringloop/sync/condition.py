@@ -1,5 +1,5 @@
-"""Condition: wait, with a lock let go meanwhile, until somebody notifies. Owns the line of who waits. A
-notification is never lost: one that its waiter can not use any more goes on to the next."""
+"""Condition: releases its lock, waits for a notification, and acquires the lock again. Owns the line of waiters. No
+notification is lost: if a waiter can no longer use one, the next waiter gets it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Condition:
         ours = isinstance(self._lock, Lock)
         self._claims = self._lock.share() if ours else LockClaims()
         self._release = self._lock.release_to_wait if ours else self._lock.release
-        # A lock whose class has ways of its own to acquire and release is used by them.
+        # A subclass of Lock may override acquire and release: then the Condition calls those.
         self._keeps_claims = ours and type(self._lock).acquire is Lock.acquire
 
     def acquire(self) -> Wait[bool]:
@@ -48,7 +48,7 @@ class Condition:
         return self._lock.locked()
 
     async def wait(self) -> bool:
-        """Let the lock go, wait for a notification, and hold the lock again whatever happened; gives True."""
+        """Release the lock, wait for a notification, and acquire the lock again, even after an error. Returns True."""
         if not self._lock.locked():
             raise RuntimeError("cannot wait on un-acquired lock")
         claim = self._claims.claim(self._line)
@@ -58,7 +58,7 @@ class Condition:
             claim.ended()
             raise
         try:
-            await place  # a notification that a cancelled waiter had is passed on there
+            await place  # a waiter that is cancelled after its notification passes that on there
         except GeneratorExit:
             claim.give_up()
             raise
@@ -87,7 +87,7 @@ class Condition:
             except CancelledError as error:
                 cancelled = error
             except BaseException:
-                # A task that is destroyed with its loop can not wait for the lock, which another may hold.
+                # A task that is destroyed with its loop cannot wait for the lock, which another task may hold.
                 claim.give_up()
                 raise
         if cancelled is not None:
@@ -97,7 +97,7 @@ class Condition:
                 cancelled = None
 
     async def wait_for(self, predicate: Callable[[], T]) -> T:
-        """Wait until the predicate, called with the lock held, is true; gives what it returned."""
+        """Wait until the predicate, called with the lock held, returns a true value; returns that value."""
         result = predicate()
         while not result:
             await self.wait()
@@ -105,14 +105,14 @@ class Condition:
         return result
 
     def wait_sync(self, timeout: float | None = None) -> bool:
-        """From a plain thread: True once notified, False after `timeout` seconds; the lock is held again."""
+        """Wait in a plain thread: True once notified, False after `timeout` seconds; it holds the lock again."""
         timeout, acquire = optional_seconds(timeout), self._lock.acquire_sync
         if not self._lock.locked():
             raise RuntimeError("cannot wait on un-acquired lock")
         place = self._leave(self._line.park_sync, self._lock.release)
         try:
             notified = self._line.wait_parked(place, timeout)
-        except BaseException:  # a signal handler's
+        except BaseException:  # raised by a signal handler
             _insist(acquire)
             raise
         try:
@@ -124,7 +124,7 @@ class Condition:
         return notified
 
     def wait_for_sync(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        """From a plain thread: what the predicate returned last, after `timeout` seconds at the latest."""
+        """wait_for in a plain thread; returns what the predicate returned last, after at most `timeout` seconds."""
         timeout = optional_seconds(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         result = predicate()
@@ -137,7 +137,7 @@ class Condition:
         return result
 
     def _leave(self, park: Callable[[], Waiter], release: Callable[[], object]) -> Waiter:
-        """A place in the line, taken before the lock is free: no notification falls in between."""
+        """Take a place in the line, then release the lock: so no notification comes in between."""
         place = park()
         try:
             release()
@@ -147,7 +147,7 @@ class Condition:
         return place
 
     def notify(self, n: int = 1) -> None:
-        """Wake at most n who wait, first come first; each goes on when it holds the lock again."""
+        """Wake at most n waiters, in the order in which they came; each resumes once it holds the lock again."""
         if not self._lock.locked():
             raise RuntimeError("cannot notify on un-acquired lock")
         self._line.unpark(n)
@@ -156,7 +156,7 @@ class Condition:
         self.notify(sys.maxsize)
 
     def statistics(self) -> dict[str, object]:
-        """{waiting: now; waits, grants, cancels, passes: since it was made; lock: the same of the lock}."""
+        """{waiting: now; waits, grants, cancels, passes: since it was made; lock: the lock's statistics}."""
         return {**self._line.statistics(), "lock": self._lock.statistics()}
 
     def __aenter__(self) -> Entry[None]:
@@ -187,7 +187,8 @@ class Condition:
 
 
 def _insist(acquire: Callable[[], object]) -> None:
-    """What a signal handler raises waits for the lock as well: who is told of it is about to release the lock."""
+    """Acquire the lock, even if a signal handler raises meanwhile: that exception is raised afterwards, because the
+    code that it reaches is about to release the lock."""
     interrupted = None
     while True:
         try:

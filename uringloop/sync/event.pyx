@@ -1,4 +1,4 @@
-# Event and AutoResetEvent: a flag to wait for. They own the flag; whom it wakes is the waitlist's.
+# Event and AutoResetEvent: a flag to wait for. They own the flag; the Waitlist wakes the waiters.
 from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_int, ur_store_int
 from uringloop._core.handoff.ready_awaitable cimport ready_awaitable
 from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
@@ -14,7 +14,7 @@ cdef class Event(Waitlist):
         return self.flag
 
     cdef object start(self, object value):
-        # Without the guard: once the flag is seen set, there is nothing to wait for whatever happens next.
+        # Without the guard: if the flag is set when we read it, the caller need not wait, whatever happens next.
         if ur_load_int(&self.flag):
             return ready_awaitable(value)
         return Waitlist.start(self, value)
@@ -23,13 +23,13 @@ cdef class Event(Waitlist):
         return "Event.wait"
 
     def set(self):
-        """From anywhere, a signal handler too. All who wait wake, on their own loops, one wake a loop."""
+        """Set the flag, from any thread or a signal handler. All waiters wake on their own loops, with one wake a loop."""
         ur_guard_lock(&self.guard)
         ur_store_int(&self.flag, True)
         self.unlock_and_grant_all()
 
     def clear(self):
-        """Who waited when it was set wakes all the same."""
+        """Clear the flag. Those that waited when it was set wake all the same."""
         ur_guard_lock(&self.guard)
         ur_store_int(&self.flag, False)
         ur_guard_unlock(&self.guard)
@@ -38,11 +38,11 @@ cdef class Event(Waitlist):
         return ur_load_int(&self.flag) != 0
 
     def wait(self):
-        """Await it to see the event set; gives True."""
+        """Await the result until the event is set; the await returns True."""
         return make_wait(self, True)
 
     def wait_sync(self, timeout=None):
-        """From a plain thread: True once set, False after `timeout` seconds."""
+        """Wait in a plain thread: True once set, False after `timeout` seconds."""
         timeout_seconds(timeout)
         if ur_load_int(&self.flag):
             return True
@@ -58,7 +58,7 @@ cdef class Event(Waitlist):
 
 
 cdef class AutoResetEvent(Waitlist):
-    """An event that the one waiter it wakes clears. Set again before anybody waits, it is set once."""
+    """An event that wakes one waiter, which clears it. If it is set twice before a wait, only one wait succeeds."""
 
     def __init__(self, bint set=False):
         self.flag = set
@@ -77,7 +77,7 @@ cdef class AutoResetEvent(Waitlist):
         return "AutoResetEvent.wait"
 
     def set(self):
-        """From anywhere. Who waits longest wakes; if nobody waits, the next to come need not."""
+        """Wake the longest waiter, from any thread; without a waiter, the next wait returns at once."""
         self.hand_on()
 
     def clear(self):
@@ -89,11 +89,11 @@ cdef class AutoResetEvent(Waitlist):
         return self.flag
 
     def wait(self):
-        """Await it to see the event set, and clear it; gives True."""
+        """Await the result until the event is set, and clear it; the await returns True."""
         return make_wait(self, True)
 
     def wait_sync(self, timeout=None):
-        """From a plain thread: True once set, False after `timeout` seconds."""
+        """Wait in a plain thread: True once set, False after `timeout` seconds."""
         not_in_a_loop("AutoResetEvent.wait_sync()", "`await event.wait()`")
         return block(self, True, timeout) is not TIMED_OUT
 

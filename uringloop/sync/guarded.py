@@ -1,5 +1,5 @@
-"""Guarded: a value that one function at a time works on, in the order in which they came. Each runs as a task
-of its own: whether its caller goes on awaiting it or not, the value is free again when it ends."""
+"""Guarded: a value that one function at a time works on, in the order of the calls. Each function runs as a task
+of its own: when it ends, the value is free again, even if its caller no longer awaits it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 class _Hold:
-    """The lock, held until `release`, or until nobody knows this any more: the task it was given to may be
-    cancelled, or its loop closed, before it has run at all."""
+    """Holds the lock until `release`, or until the last reference to this object is gone: the task that has it may be
+    cancelled, or its loop closed, before the task has run at all."""
 
     def __init__(self, lock: Lock) -> None:
         self._lock: Lock | None = lock
@@ -40,31 +40,31 @@ class Guarded(Generic[T]):
     async def run(
         self, function: Callable[Concatenate[T, P], Awaitable[R]], *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """What `await function(value, ...)` gave, run alone. A caller that is cancelled before its turn
-        leaves the line; one that is cancelled later leaves the function to run to its end."""
+        """Await `function(value, ...)` while no other function works on the value; return its result. If the caller is
+        cancelled before the function starts, the function never runs; if later, the function runs to its end."""
         await self._lock.acquire()
         hold = _Hold(self._lock)
         task = asyncio.get_running_loop().create_task(self._run(hold, function, args, kwargs))
-        del hold  # only the task's
+        del hold  # now only the task refers to it
         return await asyncio.shield(task)
 
     async def _run(
         self, hold: _Hold, function: Callable[..., Awaitable[R]], args: Any, kwargs: dict[str, Any]
     ) -> R:
         try:
-            self._runs += 1  # the lock is held
+            self._runs += 1  # under the lock
             return await function(self._value, *args, **kwargs)
         finally:
             hold.release()
 
     def run_sync(self, function: Callable[Concatenate[T, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """From a plain thread: what `function(value, ...)` returned, run alone, in this thread."""
+        """Call `function(value, ...)` in this plain thread, while no other function works on the value."""
         with self._lock:
             self._runs += 1
             return function(self._value, *args, **kwargs)
 
     def statistics(self) -> dict[str, int]:
-        """{runs: functions begun; the rest as of its lock}."""
+        """{runs: functions started; and the lock's statistics}."""
         return {"runs": self._runs, **self._lock.statistics()}
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-# Lock: a mutex for tasks of any loops and for plain threads. Owns whether somebody holds it, not who: any
-# task or thread may release it, as asyncio's. Strictly first come, first served; never free while one waits.
-# Where conditions share it, lock_claims.pyx knows the holder, for tasks that are destroyed while they wait in one.
+# Lock: a mutex for tasks of any loops and for plain threads. Owns whether it is held, not by which task: any
+# task or thread may release it, as with asyncio's. Strictly first come, first served; never free while a waiter is in line.
+# For a lock that conditions share, lock_claims.pyx keeps the holder, because tasks may be destroyed in Condition.wait.
 from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.handoff.wait cimport make_wait
 from uringloop.sync.acquirable cimport Acquirable
@@ -28,7 +28,7 @@ cdef class Lock(Acquirable):
         return value if self.claims is None else self.hold(value)
 
     cdef object hold(self, object value):
-        """Note who has it now; a Claim is of one that has waited in a Condition."""
+        """Record the new holder. `value` is a Claim if the holder comes back from Condition.wait."""
         cdef LockClaims claims = self.claims
         cdef bint wanted = True
         try:
@@ -65,7 +65,7 @@ cdef class Lock(Acquirable):
     # For Condition
 
     def share(self):
-        """A Condition is going to use it: from now on it knows who holds it."""
+        """A Condition starts to use this lock, which records its holder from now on. Returns the lock's LockClaims."""
         cdef LockClaims made = LockClaims()
         ur_guard_lock(&self.guard)
         if self.claims is None:
@@ -74,14 +74,14 @@ cdef class Lock(Acquirable):
         return self.claims
 
     def release_to_wait(self):
-        """Of one that has made a claim."""
+        """Release the lock for a task that has made a claim."""
         if self.direct:
             _hand_on(self)
         else:
             self.release()
 
     def acquire_again(self, Claim claim):
-        """Await it to have the lock again, as the claim says."""
+        """Await the result to acquire the lock again and end the claim."""
         return make_wait(self, claim)
 
     def locked(self):

@@ -3,12 +3,12 @@ from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class Claim:
-    cdef object frame            # never changes: whose hold it is; None: not known
+    cdef object frame            # never changes: the frame of the coroutine that held the lock; None: not known
     cdef Waitlist line           # never changes: the condition's; None: its task held the lock when its loop was closed
-    cdef object loop             # never changes: the waiting task's, by a weak reference
+    cdef object loop             # never changes: a weak reference to the waiting task's loop
     cdef LockClaims claims       # never changes
-    cdef bint notified           # under the claims' guard: a notification is this task's, to use or to pass on
-    cdef readonly bint given_up  # its task does not take the lock again
+    cdef bint notified           # under the claims' guard: this task has a notification, to use or to pass on
+    cdef readonly bint given_up  # its task will not acquire the lock again
 
     cdef object key(self)
     cdef bint end(self) except -1
@@ -17,12 +17,12 @@ cdef class Claim:
 
 cdef class LockClaims:
     cdef ur_guard guard
-    cdef object holder           # under the guard: the frame that holds the lock, a weak reference to a loop whose task
-                                 # does, or None: not known
-    cdef dict waiting            # by key: the claims of those who wait, and will let go of the lock once more. Any thread, by
-                                 # the dict's atomic operations
-    cdef Py_ssize_t sweep_at     # so many claims: look for those that are of nobody any more
-    cdef dict noted              # under the guard: `held` of the loop whose task acquired the lock; None: no task of a Loop
+    cdef object holder           # under the guard: the frame that holds the lock, a weak reference to the loop whose task
+                                 # holds it, or None: not known
+    cdef dict waiting            # the claims by key: each task will release the lock once more. Any thread uses the dict, by
+                                 # its atomic operations
+    cdef Py_ssize_t sweep_at     # with this many claims, drop those whose coroutines have ended
+    cdef dict noted              # under the guard: `held_locks` of the loop whose task acquired the lock; None: no Loop's task
 
     cdef object set_holder(self, object holder)
     cdef object release_hold(self)

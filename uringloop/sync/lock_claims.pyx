@@ -1,15 +1,15 @@
-# LockClaims: who holds a lock that conditions share, and who let go of it to wait for one of them. asyncio's lock has no
-# owner: whoever calls release() frees it. That is not enough here. A task that waits in a Condition may be destroyed with
-# its loop, and then the code around `wait` releases a lock that a task of another loop, or a thread, holds by now. So a
-# lock with conditions remembers which coroutine acquired it, and what such a task releases is a claim that it no longer has.
+# LockClaims: the holder of a lock that conditions share, and the claims of tasks that released it in Condition.wait.
+# asyncio's lock has no owner: any task may release it. That is not enough here. A task that waits in a Condition may be
+# destroyed with its loop, and then the code around `wait` releases a lock that by now another loop's task, or a thread,
+# holds. So a lock with conditions records which coroutine acquired it, and a destroyed task's release only ends its claim.
 #
-# A coroutine is told by its frame: the frame that acquires is the one that releases, also when a task of its own calls
-# `wait` for it (wait_for and gather do that), and also while the collector destroys it. A claim owns a reference to that
-# frame, which does not keep the coroutine alive.
+# A frame identifies a coroutine: the frame that acquires also releases, even if it calls `wait` through another task
+# (wait_for and gather do that), and even while the collector destroys it. A claim owns a reference to that frame, which
+# does not keep the coroutine alive.
 #
-# A task that holds the lock may also live on, suspended for ever, after its loop was closed. So a Loop notes the locks that
-# its tasks acquired (`held_locks`), and hands them on when it closes. A later release by such a task is one of a claim that
-# it no longer has. Apart from that, this file never touches the lock itself.
+# A task that holds the lock may also stay suspended for ever after its loop was closed. So a Loop records the locks that
+# its tasks acquired (`held_locks`), and hands them on when it closes. If such a task releases the lock later, that only
+# ends its claim. Apart from that, this file never touches the lock itself.
 from asyncio.events import _get_running_loop as _running_loop
 from asyncio.tasks import all_tasks, wait_for
 from contextlib import AsyncExitStack
@@ -36,7 +36,8 @@ cdef object _ref = ref
 
 
 cdef object _weak(object what):
-    """A claim must not keep alive what is about to die. None: there is nothing, or it can not be referred to so."""
+    """A weak reference, because a claim must not keep a dying object alive. None for None, and for an object that does not
+    support weak references."""
     try:
         return None if what is None else _ref(what)
     except TypeError:
@@ -58,7 +59,7 @@ cdef bint _is_running(object reference) except -1:
 
 
 cdef object _taken(PyObject *owned):
-    """The object behind a reference that is the caller's; None: NULL."""
+    """Convert a new reference into an object. NULL gives None."""
     if owned is NULL:
         return None
     cdef object found = <object> owned
@@ -66,12 +67,12 @@ cdef object _taken(PyObject *owned):
     return found
 
 
-@no_gc_clear  # the collector may come by a waiter, which tells its claim, after the claim
+@no_gc_clear  # the collector may clear a claim first, and then its waiter, which calls the claim's methods
 cdef class Claim:
-    """One task in Condition.wait(): it had the lock, and will have it again before the code around it lets go."""
+    """One task in Condition.wait(): it held the lock, and will hold it again before the code around `wait` releases it."""
 
     cdef bint end(self) except -1:
-        """Its task holds the lock again. False: the code around `wait` has let go already, so the lock is to be freed."""
+        """Its task holds the lock again. False: the code around `wait` has released it already, so the caller must."""
         cdef LockClaims claims = self.claims
         if claims is None or claims.waiting.pop(self.key(), None) is None:
             return False
@@ -82,7 +83,7 @@ cdef class Claim:
         return self if self.frame is None else self.frame
 
     def ended(self):
-        """The same, where the lock does not see to it: its class has an acquire() of its own, or is not ours."""
+        """The same, for a lock that does not call `end` itself: one that overrides acquire(), or is not uringloop's."""
         return self.end()
 
     def was_notified(self):
@@ -93,7 +94,7 @@ cdef class Claim:
             ur_guard_unlock(&claims.guard)
 
     def pass_on(self):
-        """It was notified and will not act on it: another may. Once, whoever finds out."""
+        """Its task was notified but will not act on that: give the notification to another waiter, at most once."""
         cdef LockClaims claims = self.claims
         cdef bint notified
         if claims is None:
@@ -106,7 +107,7 @@ cdef class Claim:
             self.line.hand_on()
 
     def give_up(self):
-        """The task will not hold the lock again, and the code around `wait` is going to release it all the same."""
+        """The task will not hold the lock again, but the code around `wait` is going to release it all the same."""
         self.given_up = True
         self.pass_on()
 
@@ -118,7 +119,7 @@ cdef class Claim:
 
 
 cdef class LockClaims:
-    """Of one lock, for all its conditions."""
+    """The holder and the claims of one lock, for all its conditions."""
 
     def __cinit__(self):
         ur_guard_init(&self.guard)
@@ -126,14 +127,14 @@ cdef class LockClaims:
         self.sweep_at = 64
 
     cdef object set_holder(self, object holder):
-        """From now on; gives who held it before."""
+        """Record the new holder; returns the previous one."""
         ur_guard_lock(&self.guard)
         holder, self.holder = self.holder, holder
         ur_guard_unlock(&self.guard)
-        return holder  # which may die now, with the guard free
+        return holder  # which may die now that the guard is free
 
     cdef object release_hold(self):
-        """Nobody holds it from now on; gives who held it before."""
+        """Record that the lock has no holder; returns the previous one."""
         cdef object holder = None
         cdef dict noted = None
         ur_guard_lock(&self.guard)
@@ -142,10 +143,10 @@ cdef class LockClaims:
         ur_guard_unlock(&self.guard)
         if noted is not None:
             noted.pop(self, None)
-        return holder  # which may die now, with the guard free
+        return holder  # which may die now that the guard is free
 
     cdef bint release_hold_of(self, object holder, dict noted) except -1:
-        """The same, if this is still who holds it: another thread may have closed the holder's loop."""
+        """The same, if this is still the holder: another thread may have closed the holder's loop. False: it is not."""
         cdef object none = None
         cdef dict no_loop = None
         cdef bint unchanged
@@ -160,7 +161,7 @@ cdef class LockClaims:
         return unchanged
 
     cdef int note_loop(self, Waitlist lock) except -1:
-        """The loop that this thread runs is to hand the lock on if it is closed before the lock is released."""
+        """Make this thread's running loop hand the lock on if it is closed before the lock is released."""
         cdef Loop loop = running_loop()
         cdef dict noted
         if loop is not None:
@@ -172,7 +173,7 @@ cdef class LockClaims:
         return 0
 
     def claim(self, Waitlist line):
-        """For who holds the lock and is about to release it, to wait in this line."""
+        """Make a claim for the holder, which is about to release the lock and wait in this line."""
         cdef Claim claim = Claim.__new__(Claim)
         if self.waiting and self.caller_has_died():
             raise RuntimeError("cannot wait on un-acquired lock")
@@ -181,8 +182,8 @@ cdef class LockClaims:
         return claim
 
     cdef int add(self, Claim claim, object frame, Py_ssize_t references) except -1:
-        """A coroutine that acquired the lock for its caller has ended, and will not be the one that releases it: so many
-        references to its frame are the caller's."""
+        """Add the claim under the frame that held the lock, unless that frame's coroutine has ended: it acquired the lock
+        for its caller, and will not release it itself. `references` is how many the calling function has to the frame."""
         if type(frame) is _Frame and frame not in self.waiting and not ur_is_of_nobody(<PyObject *> frame, references):
             claim.frame = frame
         if len(self.waiting) >= self.sweep_at:
@@ -191,8 +192,8 @@ cdef class LockClaims:
         return 0
 
     def loop_closed(self, Loop loop, lock):
-        """Hand the lock on, if one of this loop's tasks still holds it. Where no task is left, whatever acquired it has ended
-        without a release, and leaves that to others, as with asyncio's lock."""
+        """Hand the lock on if one of this loop's tasks still holds it. If the loop has no task left, the task that acquired
+        the lock has ended without a release, and leaves that to others, as with asyncio's lock."""
         cdef Claim claim = Claim.__new__(Claim)
         cdef object holder
         cdef dict noted
@@ -202,7 +203,7 @@ cdef class LockClaims:
         if noted is not loop.held_locks:
             return
         claim.claims, claim.loop, claim.given_up = self, _weak(loop), True
-        # The claim comes first: until it is there, the lock is the holder's to release, in whatever thread it is destroyed.
+        # Add the claim first: until then the holder may release the lock, in whichever thread the holder is destroyed.
         self.add(claim, holder, 2)
         if (claim.frame is not None or all_tasks(loop)) and self.release_hold_of(holder, noted):
             lock.release_to_wait()
@@ -210,22 +211,23 @@ cdef class LockClaims:
             self.waiting.pop(claim.key(), None)
 
     cdef int hold(self) except -1:
-        """This coroutine acquired the lock."""
+        """Record the calling coroutine as the holder."""
         cdef PyObject *frame = ur_own_frame(1)
         if frame is NULL:
-            # In a plain thread it may be a generator, which asks for the lock itself: no need to look through all the stack.
+            # In a plain thread the holder may be a generator that calls the lock itself, so a few frames are enough to look
+            # at.
             frame = ur_own_frame(4 if running_loop() is None and _running_loop() is None else -1)
         self.set_holder(_taken(frame))
         return 0
 
     cdef int hold_unseen(self) except -1:
-        """A task acquired it for a coroutine that is not to be seen from here."""
+        """Record this loop as the holder's: a task acquired the lock for a coroutine that is not on the stack."""
         self.set_holder(_weak(_running_loop()))
         return 0
 
     cdef bint let_go(self) except -1:
-        """The lock is being released. False: not by who holds it, but by one that waits and has been destroyed; so whoever
-        holds the lock still does."""
+        """The lock is being released. False: not by its holder but by a destroyed task that waited in a Condition, so the
+        holder keeps the lock."""
         cdef object holder
         cdef dict noted
         while True:
@@ -239,7 +241,7 @@ cdef class LockClaims:
                 return True
 
     cdef bint is_released_by_holder(self, object holder) except -1:
-        """False: by one whose claim it was, and is not any more."""
+        """False: by a task whose claim this takes out."""
         cdef object outer = _taken(ur_own_frame(-1))
         cdef Claim claim
         while outer is not None:
@@ -250,14 +252,14 @@ cdef class LockClaims:
                 return False
             outer = _taken(ur_next_frame(outer))
         if ur_is_destroyed() and (type(holder) is not _ref or not _is_closed(holder)):
-            # A task that acquired the lock by way of another is not known by its frame.
+            # A task that acquired the lock through another task has a claim without a frame.
             for claim in list(self.waiting.values()):
                 if claim.frame is None and claim.dead() and self.waiting.pop(claim, None) is not None:
                     return False
         return True
 
     cdef bint caller_has_died(self) except -1:
-        """It caught the exception that destroys it, and uses the lock as if it had it."""
+        """True: the caller caught the exception that destroys it, and now uses the lock as if it held it."""
         cdef object outer = _taken(ur_own_frame(-1))
         cdef Claim claim
         cdef object holder
@@ -278,14 +280,14 @@ cdef class LockClaims:
         return False
 
     cdef Claim claim_of(self, object frame):
-        """Taken out: of a coroutine that is being destroyed; one that lives has no business to release now."""
+        """Take out the claim of a coroutine that is being destroyed. A living coroutine does not release while it waits."""
         cdef Claim claim = self.waiting.get(frame)
         if claim is None or not (claim.dead() or ur_is_destroyed() or not _is_running(claim.loop)):
             return None
         return self.waiting.pop(frame, None)
 
     cdef int sweep(self) except -1:
-        """Some never let go: their coroutine ended without a `finally`."""
+        """Drop the claims of coroutines that ended without releasing the lock, because they have no `finally`."""
         cdef Claim claim
         for claim in list(self.waiting.values()):
             if claim.given_up and (claim.frame is None or ur_is_of_nobody(<PyObject *> claim.frame, 2)):

@@ -1,5 +1,5 @@
-# ParkingLot: a waitlist for primitives written in Python (Condition). One can only be woken from it, so it owns
-# nothing but the line. A wake that its waiter can not use goes on to the next.
+# ParkingLot: a waitlist for primitives written in Python (Condition). Its waiters wait for a wake only, so it owns
+# nothing but the line. If a waiter cannot use its wake, the next waiter gets it.
 from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.handoff.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
 from uringloop._core.handoff.timeouts cimport timeout_seconds
@@ -7,7 +7,7 @@ from uringloop._core.handoff.waitlist cimport Waiter, Waitlist, task_waiter, thr
 
 
 cdef class ParkingLot(Waitlist):
-    """Stand in the line, do what must be done with a place in it, then wait."""
+    """A line in which a waiter first takes its place, and waits later: in between it can release a lock."""
 
     cdef bint try_acquire(self) noexcept:
         cdef bint waking = self.waking
@@ -15,16 +15,16 @@ cdef class ParkingLot(Waitlist):
         return waking
 
     cdef bint put_back(self) noexcept:
-        """A wake, for the first in line. It is not kept for a later waiter."""
+        """Make a wake available for the first in line. An empty line does not keep it for a later waiter."""
         self.waking = self.waiting != 0
         return self.waking
 
     def park(self):
-        """A place for the current task, to be awaited."""
+        """Take a place for the current task, which then awaits it."""
         return self.append_waiter(task_waiter(self, True))
 
     def park_sync(self):
-        """A place for a plain thread, to sleep in."""
+        """Take a place for a plain thread, which then sleeps in `wait_parked`."""
         not_in_a_loop("Condition.wait_sync()", "`await condition.wait()`")
         return self.append_waiter(thread_waiter(self, True))
 
@@ -35,13 +35,13 @@ cdef class ParkingLot(Waitlist):
         return waiter
 
     def wait_parked(self, Waiter waiter, timeout):
-        """False after `timeout` seconds, which was checked before the place was taken."""
+        """Sleep until woken; False after `timeout` seconds. The caller checked the timeout before it took the place."""
         if waiter.line is not self or waiter.thread_lock is None:
-            raise ValueError(f"{waiter!r} is no place of a plain thread in this line")
+            raise ValueError(f"{waiter!r} is not a plain thread's place in this line")
         return sleep_in_line(self, waiter, timeout_seconds(timeout)) is not TIMED_OUT
 
     def unpark(self, Py_ssize_t count):
-        """At most so many, first come first; how many were woken."""
+        """Wake at most `count` waiters, in the order in which they came; returns how many it woke."""
         cdef Py_ssize_t woken = 0
         while woken < count and self.hand_on():
             woken += 1

@@ -17,19 +17,19 @@ cdef class Stack(Store):
 
 cdef class Heap(Store):
     cdef list items            # under `order`
-    cdef object order          # a lock: comparing items runs their code, in which other threads may come
-    cdef bint comparing        # the same
+    cdef object order          # an RLock: comparing items runs their code, meanwhile other threads may use the queue
+    cdef bint comparing        # under `order`
 
     cdef int begin(self) except -1
 
 
 cdef class Permits(Waitlist):
     cdef Store store           # never changes
-    cdef Py_ssize_t free       # under the guard: 0 while somebody waits
+    cdef Py_ssize_t free       # under the guard: 0 while a waiter is in line
 
 
 cdef class Items(Permits):
-    cdef Room room             # never changes; None: there is no limit
+    cdef Room room             # never changes; None: the queue has no limit
     cdef WaitGroup unfinished
     cdef int discarding        # shutdown(immediate=True) was called: set once, read by any thread
 
@@ -42,7 +42,7 @@ cdef class Room(Permits):
 
 
 cdef class Queue:
-    # Nothing of it ever changes.
+    # None of these ever changes.
     cdef readonly object maxsize
     cdef Items items
     cdef Room room

@@ -1,6 +1,6 @@
-# Queue, LifoQueue and PriorityQueue. A queue owns its items and two lines: of who waits for an item, and of who
-# waits for room. Both deal in permits: who is granted one takes its item, or puts it, when it runs. So
-# one that is cancelled after the grant has lost nothing: the permit goes on, and the item is where it was.
+# Queue, LifoQueue and PriorityQueue. A queue owns its items and two lines: waiters for an item, and waiters for
+# room. Both lines grant permits: a waiter with a permit takes its item, or puts it, when it runs. So a waiter
+# that is cancelled after the grant loses nothing: another waiter gets the permit, and the item is still in the store.
 import _thread
 import asyncio
 import math
@@ -18,7 +18,7 @@ from uringloop.errors import NotInitialised, QueueShutDown
 
 
 cdef class Store:
-    """The items, first in first out. Each method is atomic by itself."""
+    """The items, first in, first out. Each method is atomic."""
 
     def __init__(self):
         items = deque()
@@ -32,7 +32,7 @@ cdef class Store:
         return 0
 
     cdef int clear(self) except -1:
-        """Any one of them."""
+        """Remove any one item."""
         self.get_item()
         return 0
 
@@ -44,8 +44,8 @@ cdef class Stack(Store):
 
 
 cdef class Heap(Store):
-    """The least first. Comparing items runs their code, which may raise: so all that a change needs is compared
-    before anything is moved, and a change is made as a whole or not at all. (heapq's leave an item in, or lose one.)"""
+    """The items, the least first. Comparing items runs their code, which may raise. So each method does all comparisons
+    before it moves an item: it either succeeds or changes nothing. (heapq's functions may keep or lose an item.)"""
 
     def __init__(self):
         self.items = []
@@ -59,7 +59,7 @@ cdef class Heap(Store):
         with self.order:
             self.begin()
             try:
-                count = len(items) - 1  # of those that stay
+                count = len(items) - 1  # how many items stay
                 assert count >= 0, "a permit without an item"
                 last = items[count]
                 while 2 * place + 1 < count:
@@ -110,10 +110,10 @@ cdef class Heap(Store):
             self.begin()
             item = self.items.pop()
             self.comparing = False
-        return 0  # the item dies when the lock is free again
+        return 0  # and the item dies, now that the lock is free again
 
     cdef int begin(self) except -1:
-        # `order` lets its own thread in again: that is the comparison's code, which came back to this queue.
+        # The same thread can acquire `order` twice: if it does, a comparison's code has called this queue.
         if self.comparing:
             raise RuntimeError("comparing the items of a PriorityQueue must not use the queue")
         self.comparing = True
@@ -121,7 +121,7 @@ cdef class Heap(Store):
 
 
 cdef class Permits(Waitlist):
-    """Semaphore's rules: a permit that is added while somebody waits is never free."""
+    """Counts permits as Semaphore does: a permit that is added while a waiter is in line is never free."""
 
     cdef bint try_acquire(self) noexcept:
         if self.free == 0:
@@ -135,7 +135,7 @@ cdef class Permits(Waitlist):
 
 
 cdef class Items(Permits):
-    """Who gets. A permit is an item in the store that nobody else will take."""
+    """The line of those that get. A permit is an item in the store, reserved for its owner."""
 
     cdef str wait_name(self):
         return "Queue.get"
@@ -143,7 +143,7 @@ cdef class Items(Permits):
     cdef object collect(self, object value):
         try:
             item = self.store.get()
-        except BaseException:  # of comparing items: all are where they were
+        except BaseException:  # comparing items raised, and all items are where they were
             self.hand_on()
             raise
         if self.room is not None:
@@ -163,7 +163,7 @@ cdef class Items(Permits):
 
 
 cdef class Room(Permits):
-    """Who puts. A permit is a place in the store that nobody else will fill."""
+    """The line of those that put. A permit is a free place in the store, reserved for its owner."""
 
     cdef bint try_acquire(self) noexcept:
         if self.refusal is not None:
@@ -174,17 +174,17 @@ cdef class Room(Permits):
         return "Queue.put"
 
     cdef object collect(self, object value):
-        self.items.unfinished.add(1)  # first: once it is in the store, somebody may get it and be done with it
+        self.items.unfinished.add(1)  # first: once the item is in the store, a task may get it and call task_done()
         try:
             self.store.put(value)
-        except BaseException:  # of comparing items: it was not put
+        except BaseException:  # comparing items raised, and the item was not put
             self.items.unfinished.drop()
             if not self.unlimited:
                 self.hand_on()
             raise
         self.items.hand_on()
         if ur_load_int(&self.items.discarding):
-            self.items.discard()  # the shutdown came in between, and did not see it
+            self.items.discard()  # a shutdown ran in between, and did not see the item
 
     def __repr__(self):
         return f"<Room {'unlimited' if self.unlimited else f'free={self.free}'} waiting={self.waiting}>"
@@ -194,7 +194,7 @@ cdef class Queue:
     """asyncio.Queue for tasks of any loop; plain threads use the methods that end in _sync."""
 
     def __cinit__(self, *args, **options):
-        # For a subclass that forgets __init__: no item, no room, and an answer for each who asks.
+        # For a subclass that forgets __init__: there is no item and no room, and each method raises NotInitialised.
         self.items, self.room, self.unfinished = Items(), Room(), WaitGroup()
         self.items.unfinished = self.unfinished
         self.room.items = self.items
@@ -205,7 +205,7 @@ cdef class Queue:
         cdef bint unlimited = maxsize <= 0 or not maxsize < sys.maxsize
         cdef Py_ssize_t free = 0 if unlimited else math.ceil(maxsize)
         if self.items.store is not None:
-            # Twice, as where two bases both call it. Other threads may be using what is there.
+            # __init__ runs twice, for example because two base classes call it. Other threads may use the queue already.
             if maxsize != self.maxsize:
                 raise RuntimeError(f"{type(self).__name__}.__init__() was called already, with another maxsize")
             return
@@ -214,8 +214,8 @@ cdef class Queue:
         self.room.unlimited = unlimited
         if not unlimited:
             self.room.free = free
-            self.items.room = self.room  # a cycle, which a queue without a limit does not need
-        if self.items.refusal is NotInitialised:  # else it was shut down before
+            self.items.room = self.room  # a reference cycle, which a queue without a limit does not need
+        if self.items.refusal is NotInitialised:  # otherwise the queue was shut down before
             self.items.refusal = self.room.refusal = None
 
     cdef Store new_store(self):
@@ -224,19 +224,19 @@ cdef class Queue:
     __class_getitem__ = classmethod(types.GenericAlias)
 
     def put(self, item):
-        """Await it to have put the item: at once, or when there is room."""
+        """Await the result to put the item: at once, or when there is room."""
         return make_wait(self.room, item)
 
     def get(self):
-        """Await it for an item: at once, or when there is one."""
+        """Await the result to get an item: at once, or when there is one."""
         return make_wait(self.items, None)
 
     def put_nowait(self, item):
-        """From anywhere; raises QueueFull if there is no room."""
+        """Put the item, from any thread; raises QueueFull if there is no room."""
         self.nowait(self.room, item, asyncio.QueueFull)
 
     def get_nowait(self):
-        """From anywhere; raises QueueEmpty if there is no item."""
+        """Get an item, from any thread; raises QueueEmpty if there is none."""
         return self.nowait(self.items, None, asyncio.QueueEmpty)
 
     cdef object nowait(self, Permits line, object value, object error):
@@ -245,13 +245,13 @@ cdef class Queue:
         return line.collect(value)
 
     def put_sync(self, item, timeout=None):
-        """From a plain thread; raises TimeoutError after `timeout` seconds without room."""
+        """Put the item from a plain thread; raises TimeoutError after `timeout` seconds without room."""
         not_in_a_loop("Queue.put_sync()", "`await queue.put()`")
         if block(self.room, item, timeout) is TIMED_OUT:
             raise TimeoutError("no room in the queue")
 
     def get_sync(self, timeout=None):
-        """From a plain thread; raises TimeoutError after `timeout` seconds without an item."""
+        """Get an item in a plain thread; raises TimeoutError after `timeout` seconds without one."""
         not_in_a_loop("Queue.get_sync()", "`await queue.get()`")
         item = block(self.items, None, timeout)
         if item is TIMED_OUT:
@@ -259,22 +259,22 @@ cdef class Queue:
         return item
 
     def task_done(self):
-        """An item that was got has been dealt with."""
+        """Report that one item from get() has been processed."""
         if not self.unfinished.drop():
             raise ValueError("task_done() called too many times")
 
     def join(self):
-        """Await it until every item that was put has been dealt with."""
+        """Await the result until all items that were put have been processed."""
         return self.unfinished.wait()
 
     def join_sync(self, timeout=None):
-        """The same for a plain thread: False after `timeout` seconds."""
+        """join in a plain thread: True once all are processed, False after `timeout` seconds."""
         not_in_a_loop("Queue.join_sync()", "`await queue.join()`")
         return block(self.unfinished, None, timeout) is not TIMED_OUT
 
     def shutdown(self, bint immediate=False):
-        """No more items: put raises QueueShutDown, and so does get once there is none left. If `immediate`,
-        those that are left are discarded, as if each had been got and dealt with."""
+        """Accept no more items: put raises QueueShutDown, and so does get once no item is left. If `immediate`,
+        discard the items that are left, as if each had been taken and processed."""
         if immediate:
             ur_store_int(&self.items.discarding, True)
         self.room.close_line(QueueShutDown)
@@ -283,18 +283,18 @@ cdef class Queue:
             self.items.discard()
 
     def qsize(self):
-        """Items that are nobody's yet."""
+        """The number of items that are not reserved for a waiter."""
         return self.items.free
 
     def empty(self):
         return self.items.free == 0
 
     def full(self):
-        """Is there no room that is nobody's yet?"""
+        """Whether all room is taken by items or reserved for waiters."""
         return not self.room.unlimited and self.room.free == 0
 
     def statistics(self):
-        """{size, unfinished: now; get, put: of who waits to}."""
+        """{size, unfinished: now; get, put: the counts of the two lines}."""
         return {"size": self.items.free, "unfinished": self.unfinished.count,
                 "get": self.items.counts(), "put": self.room.counts()}
 
@@ -304,14 +304,14 @@ cdef class Queue:
 
 
 cdef class LifoQueue(Queue):
-    """A Queue that gives the item put last first."""
+    """A Queue whose get returns the newest item first."""
 
     cdef Store new_store(self):
         return Stack()
 
 
 cdef class PriorityQueue(Queue):
-    """A Queue that gives the least item first. Comparing items must not use the queue."""
+    """A Queue whose get returns the least item first. Comparing items must not use the queue."""
 
     cdef Store new_store(self):
         return Heap()

@@ -1,5 +1,5 @@
-# Semaphore and BoundedSemaphore: a number of permits. They own how many are free; strictly first come, first
-# served, and a permit that is released while somebody waits is never free.
+# Semaphore and BoundedSemaphore: a number of permits. They own the number of free ones. Strictly first come, first
+# served: a permit that is released while a waiter is in line is never free.
 import math
 
 from uringloop.sync.acquirable cimport Acquirable
@@ -9,12 +9,12 @@ from uringloop.errors import NotInitialised
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
 
-# What inf is counted as: it neither ends nor overflows before the program does.
+# The value that stands for inf: no program lasts long enough to use it up or make it overflow.
 cdef Py_ssize_t NO_LIMIT = PY_SSIZE_T_MAX // 2
 
 
 cdef Py_ssize_t _permits(object value) except -1:
-    """A number that may be a float, as asyncio takes it, if it is whole or inf."""
+    """The number of permits as an int. asyncio accepts a float; this does if it is whole or inf."""
     if value < 0:
         raise ValueError("Semaphore initial value must be >= 0")
     if value >= NO_LIMIT:
@@ -42,7 +42,7 @@ cdef class Semaphore(Acquirable):
         return True
 
     cdef bint put_back(self) noexcept:
-        if self.value >= self.bound and self.waiting == 0:  # a waiter takes it at once: not one too many
+        if self.value >= self.bound and self.waiting == 0:  # with a waiter in line there is no surplus: it takes the permit
             return False
         self.value += 1
         return True
@@ -57,10 +57,10 @@ cdef class Semaphore(Acquirable):
 
     @property
     def _value(self):
-        return self.value if self.value < NO_LIMIT // 2 else math.inf  # programs look at asyncio's
+        return self.value if self.value < NO_LIMIT // 2 else math.inf  # programs read this private attribute of asyncio's
 
     def locked(self):
-        """Would acquire() wait?"""
+        """Whether acquire() would wait."""
         return self.value == 0
 
     def statistics(self):
@@ -72,7 +72,7 @@ cdef class Semaphore(Acquirable):
 
 
 cdef class BoundedSemaphore(Semaphore):
-    """A Semaphore whose release() raises ValueError if there would be more permits than at first."""
+    """A Semaphore whose release() raises ValueError if it would make more permits than the initial value."""
 
     def __init__(self, value=1):
         Semaphore.__init__(self, value)

@@ -1,4 +1,4 @@
-# WaitGroup: how many things are unfinished, and who waits until none is. Owns the count.
+# WaitGroup: counts what is unfinished, and lets tasks and threads wait until the count is zero. Owns the count.
 from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
 from uringloop._core.handoff.wait cimport make_wait
@@ -6,7 +6,7 @@ from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef class WaitGroup(Waitlist):
-    """For tasks of any loop and plain threads."""
+    """A count that tasks of any loop and plain threads wait for."""
 
     cdef bint try_acquire(self) noexcept:
         return self.count == 0
@@ -21,7 +21,7 @@ cdef class WaitGroup(Waitlist):
         return 0
 
     cdef bint drop(self) except -1:
-        """False: there was none."""
+        """Count one as finished. False: the count was zero already."""
         cdef bint counted
         ur_guard_lock(&self.guard)
         counted = self.count != 0
@@ -37,14 +37,14 @@ cdef class WaitGroup(Waitlist):
 
     def end(self):
         if not self.drop():
-            raise ValueError("ended more than were begun")
+            raise ValueError("end() was called more often than begin() had counted")
 
     def wait(self):
-        """Await it until none is unfinished."""
+        """Await the result until the count is zero."""
         return make_wait(self, None)
 
     def wait_sync(self, timeout=None):
-        """From a plain thread: False after `timeout` seconds."""
+        """Wait in a plain thread: True once the count is zero, False after `timeout` seconds."""
         not_in_a_loop("wait_sync()", "`await`")
         return block(self, None, timeout) is not TIMED_OUT
 
