@@ -78,7 +78,7 @@ def test_join_waits_for_what_jobs_submit(scheduler: Scheduler) -> None:
     assert scheduler.statistics()["pending"] == 0
 
 
-def test_burst_onto_one_context_is_spread(engine: str) -> None:
+def test_burst_on_one_context_is_stolen_by_others(engine: str) -> None:
     with Scheduler(3, dispatch=lambda contexts, key: contexts[0]) as scheduler:
 
         async def work() -> str:
@@ -91,7 +91,7 @@ def test_burst_onto_one_context_is_spread(engine: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["key", "context", "off"])
-def test_what_is_pinned_is_not_taken_over(engine: str, how: str) -> None:
+def test_pinned_jobs_are_not_stolen(engine: str, how: str) -> None:
     with Scheduler(3, dispatch=lambda contexts, key: contexts[0], stealing=how != "off") as scheduler:
         order = []
 
@@ -133,7 +133,7 @@ def test_submit_in_each_state(engine: str) -> None:
     with pytest.raises(RuntimeError, match="the scheduler is new"):
         scheduler.submit(where())
     scheduler.start()
-    with pytest.raises(RuntimeError, match="starts once"):
+    with pytest.raises(RuntimeError, match="start only once"):
         scheduler.start()
     with pytest.raises(TypeError):
         scheduler.submit(print)  # type: ignore[arg-type]

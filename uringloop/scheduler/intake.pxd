@@ -7,11 +7,11 @@ from uringloop.scheduler.outcome cimport Outcome
 
 
 cdef class PendingJob(Runnable):
-    # Of whoever holds it: the queue it is in.
+    # Only the thread that holds it uses these: it is in one queue, or was taken out of one.
     cdef Outcome job
-    cdef object coroutine          # until it is a task
+    cdef object coroutine          # until the task is made
     cdef object cvars
-    cdef Intake intake             # whose context will start it
+    cdef Intake intake             # of the context that will start it
 
     cdef int make_task(self) except -1
     cdef int refuse(self) except -1
@@ -24,15 +24,16 @@ cdef class Intake(Idler):
     cdef ur_guard guard
     # Under the guard:
     cdef tuple peers               # set once, before the first job, and read by jobs without it; () without stealing
-    cdef ReadyQueue waiting        # not started, and any context may
-    cdef ReadyQueue pinned         # not started, and this context will
+    cdef ReadyQueue waiting        # jobs that have not started, and any context may start
+    cdef ReadyQueue pinned         # jobs that have not started, and only this context may start
     cdef int scheduled             # it is in the loop's inbox or ready queue, and will run; a hint without the guard
-    cdef readonly bint closed      # nothing is taken any more
-    cdef object cause              # written before: None, or what jobs that were taken and did not start fail with
-    # The context's thread:
+    cdef readonly bint closed      # it accepts no more jobs
+    cdef object cause              # set before `closed`: None, or the exception that accepted, unstarted jobs fail with
+    # Only the context's thread uses these two:
     cdef int64_t last_run_ns
     cdef Py_ssize_t last_started
-    # Statistics. `unstarted` by any thread, atomic: jobs accepted and not begun; the others by the context's thread.
+    # Statistics. Any thread changes `unstarted` (jobs accepted and not started) and `submitted` atomically; only the
+    # context's thread changes the others.
     cdef long unstarted
     cdef long submitted
     cdef readonly long started

@@ -1,10 +1,11 @@
-# PendingJob and Intake: how a job gets to its context and becomes a task there. A context has one Intake, which owns
-# the jobs that were handed to it and have not started: two lines, of those that an idle context may take over and of
-# those that are pinned. What has started never moves. The loop is handed the intake, not the jobs: so a loop that is
-# blocked, or dead, has none of them, and they can still be taken over or refused by any thread.
+# PendingJob and Intake: carry a job to its context, where it becomes a task. A context has one Intake, which owns its
+# jobs that have not started, in two queues: those that an idle context may steal, and those that are pinned. A job
+# that has started never moves. The loop gets the intake, not the jobs: a blocked or dead loop holds none of them, and
+# any thread can still steal or refuse them.
 #
-# An intake starts what a millisecond holds, by the measure of its last turn, then lets its loop run: a burst of long
-# jobs stays in reach of the others, a burst of short ones costs no turn each. Pinned ones wait for nobody, and all start.
+# An intake starts about as many jobs as fit in a millisecond, as measured in its last turn, then lets its loop run. So
+# other contexts can still steal from a burst of long jobs, and short jobs don't cost a turn each. It starts all pinned jobs
+# at once, because no other context may start them.
 from asyncio import tasks
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -29,7 +30,7 @@ cdef object _Task = tasks.Task
 
 
 cdef class PendingJob(Runnable):
-    """A job on its way to its context, and the coroutine that was not started."""
+    """A job on its way to its context, with its coroutine, which has not started."""
 
     cdef int make_task(self) except -1:
         """On the context's thread: make the task, unless the job was cancelled."""
@@ -56,7 +57,7 @@ cdef class PendingJob(Runnable):
         return 0
 
     cdef int refuse(self) except -1:
-        """It will not start: the job fails with what closed its context, or is cancelled."""
+        """The job will not start: it fails with the exception that closed its context, or is cancelled."""
         cdef object error = self.intake.cause
         coroutine, self.coroutine = self.coroutine, None
         if coroutine is not None:
@@ -73,16 +74,16 @@ cdef class Intake(Idler):
         self.peers = ()
         self.last_started = 4
         self.loop, self.name = loop, name
-        loop.idler = self  # now, before there is a thread that runs it
+        loop.idler = self  # now, before a thread runs the loop
 
     def set_peers(self, tuple peers):
-        """The intakes of all contexts: from now on each takes over from the others."""
+        """Set the intakes of all contexts, from which this one steals from now on."""
         ur_guard_lock(&self.guard)
-        self.peers = peers  # it was (), which stays: nothing dies under the guard
+        self.peers = peers  # the old value is (), which is immortal: no object dies under the guard
         ur_guard_unlock(&self.guard)
 
     def submit(self, Outcome job, coroutine, cvars, bint pinned):
-        """From any thread. False: the context takes no jobs any more, and the coroutine is untouched."""
+        """Accept a job, from any thread. False: the context accepts no more jobs, and the coroutine is untouched."""
         cdef bint must_schedule = False, busy = self.is_busy()
         cdef PendingJob start = PendingJob.__new__(PendingJob)
         start.job, start.coroutine, start.cvars = job, coroutine, cvars
@@ -106,11 +107,11 @@ cdef class Intake(Idler):
         return True
 
     def reserve(self, Py_ssize_t count):
-        """So many of a batch are going to be handed in: they count at once, for who looks where the load is least."""
+        """Count so many jobs of a batch before they are submitted, so that the policy "least_loaded" sees them."""
         ur_add_long(&self.unstarted, count)
 
     def submit_batch(self, list batch, bint pinned):
-        """The same for many (job, coroutine, cvars), each of them reserved, with one wake at most."""
+        """submit for many (job, coroutine, cvars), each of them reserved; wakes the loop at most once."""
         cdef bint must_schedule = False, busy = self.is_busy()
         cdef Py_ssize_t count = len(batch)
         cdef ReadyQueue starts = ReadyQueue()
@@ -138,11 +139,11 @@ cdef class Intake(Idler):
         return True
 
     cdef bint is_busy(self) noexcept:
-        """As far as one can tell from another thread: it neither sleeps nor looks whether it should."""
+        """Whether the loop is neither asleep nor spinning before it sleeps; another thread may read a slightly old state."""
         return not ur_load_flag(&self.loop.inbox.asleep) and not ur_load_flag(&self.loop.spinner.spinning)
 
     cdef int schedule(self) except -1:
-        # Closed in between: closing sees to what waits.
+        # If the loop has closed meanwhile, `close` refuses the jobs that wait.
         self.push_to_loop(self)
         return 0
 
@@ -154,7 +155,7 @@ cdef class Intake(Idler):
         return loop.inbox.try_push(node)
 
     cdef int unpark_idle(self, Py_ssize_t count) except -1:
-        """More waits than this context has begun on: wake so many that sleep, which will look for work."""
+        """More jobs wait than this context has started on: wake so many sleeping contexts, which will steal."""
         cdef Intake peer
         for peer in self.peers:
             if count <= 0:
@@ -167,7 +168,7 @@ cdef class Intake(Idler):
         return 0
 
     cdef bint claim_schedule(self) noexcept:
-        """From any thread. True: it is the caller's to hand this to the loop."""
+        """Called from any thread. True: the caller must push this to the loop."""
         cdef bint must_schedule
         ur_guard_lock(&self.guard)
         must_schedule = not self.scheduled and not self.closed
@@ -177,12 +178,12 @@ cdef class Intake(Idler):
         return must_schedule
 
     cdef int run(self, object loop) except -1:
-        """Start some; if more wait, here or elsewhere, again in the next turn."""
+        """Start some jobs; if more wait, here or elsewhere, run again in the next turn."""
         cdef int64_t now = ur_now_ns()
         cdef Py_ssize_t most = self.batch_limit(now), begun = 0, first
         cdef bint again
         ur_guard_lock(&self.guard)
-        first = self.pinned.count  # those that come meanwhile have their turn later
+        first = self.pinned.count  # jobs that arrive meanwhile start in a later turn
         ur_guard_unlock(&self.guard)
         try:
             self.begin_jobs(self.pinned, first)
@@ -203,7 +204,8 @@ cdef class Intake(Idler):
         return 0
 
     cdef Py_ssize_t begin_jobs(self, ReadyQueue line, Py_ssize_t most) except -1:
-        """Begin so many of a line at most; how many. One by one: what this loop has not begun stays in reach of others."""
+        """Start at most so many jobs of this queue; returns how many. It takes them out one by one, so that others can steal
+        the rest."""
         cdef Py_ssize_t begun = 0
         cdef PyObject *node
         while begun < most:
@@ -224,7 +226,7 @@ cdef class Intake(Idler):
         return begun
 
     cdef Py_ssize_t batch_limit(self, int64_t now):
-        """How many to start: what took a millisecond last time, if that was one turn ago."""
+        """How many jobs to start: as many as took a millisecond last time, if that was one turn ago."""
         cdef int64_t took = now - self.last_run_ns
         cdef Py_ssize_t most
         if took <= 0 or self.last_started == 0:
@@ -233,8 +235,9 @@ cdef class Intake(Idler):
         return max(1, min(most, MOST_AT_ONCE, 2 * self.last_started + 2))
 
     cdef bint schedule_stealing(self) except -1:
-        """Who hands a job to a busy context looks for one that sleeps; one that did not yet must look itself. What waits
-        for a context that is just being woken is left to it."""
+        """Called before the loop sleeps: schedule this intake to steal if a busy context has jobs to steal. A submitter that
+        finds a context busy wakes a sleeping one, but it may have found this one still awake. A context that is not busy is
+        just being woken, and starts its jobs itself."""
         cdef bint found = False
         cdef Intake peer
         cdef tuple peers
@@ -249,7 +252,7 @@ cdef class Intake(Idler):
         return True
 
     cdef Intake choose_victim(self):
-        """The other context at which most jobs wait; None: none do."""
+        """The other context with the most jobs to steal, or None."""
         cdef Intake peer, found = None
         cdef Py_ssize_t count, longest = 0
         for peer in self.peers:
@@ -259,7 +262,7 @@ cdef class Intake(Idler):
         return found
 
     cdef Py_ssize_t stealable(self) noexcept:
-        """How many wait that any context may start; from any thread."""
+        """How many of its jobs any context may start; may be called from any thread."""
         cdef Py_ssize_t count
         ur_guard_lock(&self.guard)
         count = self.waiting.count
@@ -267,7 +270,7 @@ cdef class Intake(Idler):
         return count
 
     cdef bint steal(self, Py_ssize_t most) except -1:
-        """Half of what waits where most waits, into our own line. False: there is none."""
+        """Move half of the victim's waiting jobs, at most so many, into this intake's own queue. False: there are none."""
         cdef ReadyQueue batch = ReadyQueue()
         cdef Intake victim = self.choose_victim()
         cdef Py_ssize_t count
@@ -291,18 +294,18 @@ cdef class Intake(Idler):
             self.waiting.append(batch)
         ur_guard_unlock(&self.guard)
         if not taken:
-            self.refuse_all(batch)  # it was given up by who stops the scheduler
+            self.refuse_all(batch)  # a stop of the scheduler gave this context up meanwhile
         return taken
 
     cdef void dropped(self) noexcept:
-        """The loop closes: what waits is seen to by `close`."""
+        """The loop closes: `close` refuses the jobs that wait."""
 
     def close(self, error):
-        """From any thread: take no more jobs; what waits fails with `error`, or is cancelled if that is None."""
+        """Accept no more jobs; those that wait fail with `error`, or are cancelled if that is None. From any thread."""
         cdef ReadyQueue rest = ReadyQueue()
         ur_guard_lock(&self.guard)
         if not self.closed:
-            self.cause = error  # it was None: nothing dies under the guard
+            self.cause = error  # the field was None, so no object dies under the guard
             self.closed = True
         rest.append(self.waiting)
         rest.append(self.pinned)
@@ -322,7 +325,7 @@ cdef class Intake(Idler):
         return 0
 
     def settled(self, Outcome job):
-        """On the context's thread: one that was running has ended."""
+        """A running job has ended. Called on the context's thread."""
         self.running.discard(job)
         if job.state == OUTCOME_DONE:
             self.done += 1
@@ -333,12 +336,12 @@ cdef class Intake(Idler):
 
     @property
     def load(self):
-        """Jobs that wait or run; without a lock, and so of a moment ago."""
+        """How many jobs wait or run; read without a lock, so it may be slightly old."""
         return ur_load_long(&self.unstarted) + len(self.running)
 
     @property
     def pending(self):
-        """Jobs that have not started."""
+        """How many jobs have not started."""
         return ur_load_long(&self.unstarted)
 
     @property

@@ -1,5 +1,5 @@
-"""Job: a coroutine that was handed to a scheduler, as its submitter sees it. A concurrent.futures.Future for
-threads and libraries, and awaitable on any loop. What it does is in Outcome, the compiled half."""
+"""Job: the submitter's handle of a coroutine that a scheduler runs. It is a concurrent.futures.Future for threads and
+libraries, and can be awaited on any loop. Outcome, the compiled half, has its methods."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Work = Coroutine[Any, Any, T] | Callable[..., Coroutine[Any, Any, T]]
 
 
 class Job(Outcome[T], Future[T]):
-    """What `submit` returns. Awaiting it gives what the coroutine gave; cancelling who awaits it cancels it,
-    as with a task (asyncio.shield keeps that off)."""
+    """The result of `submit`. Awaiting it returns the coroutine's result. Cancelling a task that awaits it also
+    cancels the job, as with a task that awaits a task (asyncio.shield prevents that)."""
 
     def __init__(self, owner: Any, name: str | None = None) -> None:
-        pass  # Future's own state is not needed: Outcome has it
+        pass  # without Future.__init__: Outcome keeps the state
 
     def set_running_or_notify_cancel(self, *_: object) -> NoReturn:
-        raise RuntimeError("a Job is run, and settled, by its scheduler")
+        raise RuntimeError("only the scheduler runs a Job and sets its result")
 
     set_result = set_exception = set_running_or_notify_cancel  # type: ignore[assignment]
 
@@ -34,7 +34,7 @@ class Job(Outcome[T], Future[T]):
 
 
 class InternalJobs:
-    """Whose jobs the scheduler's own are: counted as alive, but not by max_pending."""
+    """The owner of the scheduler's internal jobs: they count as alive, but not towards max_pending."""
 
     def __init__(self, alive: WaitGroup) -> None:
         self._alive = alive
@@ -46,5 +46,5 @@ class InternalJobs:
 def coroutine_of(work: Work[T], args: tuple[Any, ...]) -> Coroutine[Any, Any, T]:
     coroutine = work(*args) if callable(work) else work
     if not inspect.isawaitable(coroutine) or not hasattr(coroutine, "send"):
-        raise TypeError(f"a coroutine or an async function is submitted, not {work!r}")
+        raise TypeError(f"submit takes a coroutine or an async function, not {work!r}")
     return coroutine

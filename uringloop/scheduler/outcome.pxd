@@ -2,8 +2,8 @@ from uringloop._core.handoff.waitlist cimport Waitlist
 
 
 cdef enum OutcomeState:
-    OUTCOME_PENDING        # not started: cancelling it is all there is to do
-    OUTCOME_RUNNING        # its task runs: cancelling it is a request
+    OUTCOME_PENDING        # not started: a cancel settles the job
+    OUTCOME_RUNNING        # its task runs: a cancel is a request to the task
     OUTCOME_DONE
     OUTCOME_FAILED
     OUTCOME_CANCELLED
@@ -11,20 +11,20 @@ cdef enum OutcomeState:
 
 cdef class Outcome(Waitlist):
     # Under the guard:
-    cdef int state                 # an OutcomeState; read without it too, and then what it says is there, is
-    cdef object value              # written once, before the state says that it is there
+    cdef int state                 # an OutcomeState; threads also read it without the guard, and then read the result
+    cdef object value              # written once, before the state says that there is a result
     cdef object error              # the same
     cdef object traceback
     cdef object task               # while it runs
-    cdef object loop               # the same: the task's
-    cdef list callbacks            # None: no more are to come
-    cdef object condition          # of concurrent.futures, made when it first looks
+    cdef object loop               # the task's, while it runs
+    cdef list callbacks            # None: add_done_callback calls at once
+    cdef object condition          # for concurrent.futures, made when that first asks for it
     cdef readonly list _waiters    # the same
-    cdef int announced             # and they know; read by any thread
-    cdef int looked                # somebody saw the error: set once, by any thread
-    cdef readonly object _name     # never changes: of its task; None: asyncio names it
-    cdef readonly object _owner    # never changes: whom `_settled` tells
-    cdef public object _intake     # where it was started, if it was
+    cdef int announced             # concurrent.futures' waiters know that the job is settled; any thread reads it
+    cdef int looked                # a caller saw the error: set once, by any thread
+    cdef readonly object _name     # never changes: the task's name; None: asyncio chooses one
+    cdef readonly object _owner    # never changes: its `_settled` is called when the job is settled
+    cdef public object _intake     # of the context that started it, if one did
 
     cdef bint set_running(self, object loop) except -1
     cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState highest_state) except -1

@@ -1,6 +1,6 @@
-# Outcome: what becomes of a job, and who waits for it: the compiled half of Job. Owns the result or exception and,
-# while it runs, the task. Any thread may wait, ask or cancel; the thread that runs the job settles it, once.
-# The task itself is touched only through its own loop.
+# Outcome: the compiled half of Job: its state, its result, and the line of those that wait for it. Owns the result or
+# exception and, while the job runs, the task. Any thread may wait, ask or cancel. The thread that runs the job settles it,
+# once. Other threads reach the task only through its own loop.
 import concurrent.futures
 import threading
 import types
@@ -28,10 +28,10 @@ cdef class Outcome(Waitlist):
         self._owner, self._name = owner, name
         self.callbacks = []
 
-    # How it comes about
+    # Running and settling
 
     cdef bint set_running(self, object loop) except -1:
-        """On `loop`: its task is about to be made. False: it was cancelled before."""
+        """The intake is about to make the task on `loop`. False: the job was cancelled before."""
         cdef bint pending
         ur_guard_lock(&self.guard)
         pending = self.state == OUTCOME_PENDING
@@ -42,14 +42,14 @@ cdef class Outcome(Waitlist):
         return pending
 
     cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState highest_state) except -1:
-        """From whichever thread knows. False: it was settled before, or is beyond the state `highest_state`."""
+        """Settle the job, from any thread. False: it is settled already, or its state is beyond `highest_state`."""
         cdef object loop = None
         cdef object traceback = None if error is None else error.__traceback__
         ur_guard_lock(&self.guard)
         if self.state > <int> highest_state:
             ur_guard_unlock(&self.guard)
             return False
-        self.value = value      # they were None: nothing dies under the guard
+        self.value = value      # these fields were None, so no object dies under the guard
         self.error = error
         self.traceback = traceback
         loop, self.loop = self.loop, None
@@ -57,18 +57,18 @@ cdef class Outcome(Waitlist):
         try:
             self.unlock_and_grant_all()
             self.announce()
-        finally:  # whatever a callback raises: who counts jobs must see this one end
+        finally:  # whatever a callback raises, the intake and the owner must count this job as ended
             if self._intake is not None:
                 self._intake.settled(self)
             self._owner._settled()
         return True
 
     def _begin_without_a_task(self):
-        """A thread runs it; nobody can ask it to end. False: it was cancelled before."""
+        """A thread runs the job's function, which cannot be cancelled. False: the job was cancelled before."""
         return self.set_running(None)
 
     def _settle_by(self, task):
-        """The task's done callback."""
+        """The task's done callback: settle the job with the task's result."""
         try:
             value = task.result()
         except CancelledError:
@@ -78,28 +78,30 @@ cdef class Outcome(Waitlist):
         else:
             self.settle(OUTCOME_DONE, value, None, OUTCOME_RUNNING)
         finally:
-            self.task = None  # here alone: other threads may settle, but only this one looks at the task
+            self.task = None  # only here: other threads may settle the job, but only this thread uses the task
 
     def _raised(self, error):
-        """On its context's thread: has its task ended with this exception? It is settled in the loop's next turn."""
+        """Whether its task has ended with this exception; the loop's next turn settles the job. Called on the context's
+        thread."""
         task = self.task
         return task is not None and task.done() and not task.cancelled() and task.exception() is error
 
     def _settle(self, value, error):
-        """Done without a task."""
+        """Settle the job without its task."""
         return self.settle(OUTCOME_DONE if error is None else OUTCOME_FAILED, value, error, OUTCOME_RUNNING)
 
     def _break_off(self, error):
-        """On the thread of its context, which died. What has just ended, and brought that about for one, says so itself."""
+        """Fail the job, because its context died; called on that context's thread. A task that has just ended, for example
+        the one that killed the context, settles its job itself."""
         if self.task is None or not self.task.done():
             self._settle(None, error)
 
     cdef int announce(self) except -1:
-        """Tell those who asked in concurrent.futures' way."""
+        """Tell the callbacks, and the waiters of concurrent.futures."""
         cdef list callbacks
         ur_guard_lock(&self.guard)
         callbacks, self.callbacks = self.callbacks, None
-        condition = self.condition  # who makes one from now on finds the state settled
+        condition = self.condition  # a thread that makes a condition from now on finds the state settled
         if condition is None:
             ur_store_flag(&self.announced, True)
         ur_guard_unlock(&self.guard)
@@ -118,16 +120,16 @@ cdef class Outcome(Waitlist):
             _call(callback, self)
         return 0
 
-    # Waiting for it
+    # Waiting for the result
 
     cdef bint try_acquire(self) noexcept:
         return ur_load_flag(&self.state) > OUTCOME_RUNNING
 
     cdef object collect(self, object value):
         if value is _THREAD:
-            return None  # which looks itself
+            return None  # the thread reads the result itself
         if ur_load_flag(&self.state) == OUTCOME_FAILED and isinstance(self.error, (SystemExit, KeyboardInterrupt)):
-            # Raised in a task, it would end this loop as well.
+            # If the waiting task raised it, it would end this loop as well.
             ur_store_flag(&self.looked, True)
             raise JobExited(f"{self!r} raised {self.error!r}") from self.error
         return self.get(CancelledError)
@@ -147,7 +149,7 @@ cdef class Outcome(Waitlist):
         return self.start(None)
 
     def result(self, timeout=None):
-        """From a plain thread, or anywhere once it is done."""
+        """The coroutine's result. A plain thread waits for it; on a loop's thread it must be done already."""
         self._wait(timeout)
         return self.get(_Cancelled)
 
@@ -166,7 +168,7 @@ cdef class Outcome(Waitlist):
         if block(self, _THREAD, timeout) is TIMED_OUT:
             raise TimeoutError()
 
-    # Asking
+    # State, callbacks and cancellation
 
     def done(self):
         return ur_load_flag(&self.state) > OUTCOME_RUNNING
@@ -178,7 +180,7 @@ cdef class Outcome(Waitlist):
         return ur_load_flag(&self.state) == OUTCOME_RUNNING
 
     def add_done_callback(self, callback):
-        """Called with the job once it is settled, in the thread that settles it, or now."""
+        """Call `callback` with the job once it is settled, in the thread that settles it; now if it is settled already."""
         cdef list callbacks
         ur_guard_lock(&self.guard)
         callbacks = self.callbacks
@@ -189,7 +191,8 @@ cdef class Outcome(Waitlist):
             _call(callback, self)
 
     def cancel(self, message=None):
-        """From anywhere. Not started, it never will; running, its task is asked to end. False: it was done."""
+        """Cancel the job, from any thread. If it has not started, it never will; if it runs, its task is cancelled. False:
+        it is done already, or a thread runs it."""
         cdef object loop = None
         if self.settle(OUTCOME_CANCELLED, None, None, OUTCOME_PENDING):
             return True
@@ -202,7 +205,7 @@ cdef class Outcome(Waitlist):
         try:
             loop.call_soon_threadsafe(self._cancel_task, message)
         except RuntimeError:
-            return False  # closed, which settles what ran on it
+            return False  # the loop is closed: closing settles the jobs that ran on it
         return True
 
     def _cancel_task(self, message):
@@ -210,17 +213,18 @@ cdef class Outcome(Waitlist):
             self.task.cancel(message)
 
     def _get_snapshot(self):
-        """How asyncio.wrap_future asks since Python 3.15: done, cancelled, result, exception."""
+        """For asyncio.wrap_future since Python 3.15: (done, cancelled, result, exception)."""
         if not self.try_acquire():
             return False, False, None, None
         ur_store_flag(&self.looked, True)
         return True, ur_load_flag(&self.state) == OUTCOME_CANCELLED, self.value, self.error
 
-    # What concurrent.futures.wait() and as_completed() look at
+    # Attributes that concurrent.futures.wait() and as_completed() use
 
     @property
     def _state(self):
-        """They look with the condition, and add themselves to those that are told: one or the other, never both."""
+        """FINISHED only once the waiters were told. They read it under the condition, and then either see the end here or
+        add themselves to `_waiters` and are told: never both."""
         cdef bint announced = ur_load_flag(&self.announced)
         return _STATES[ur_load_flag(&self.state) if announced else min(ur_load_flag(&self.state), <int> OUTCOME_RUNNING)]
 

@@ -1,5 +1,5 @@
-"""Scheduler: contexts, and the jobs that are dealt out to them. Owns the contexts from start to stop, and
-counts the jobs that are not done. Runs nothing on a submitter's thread, and drops nothing."""
+"""Scheduler: distributes jobs to contexts. Owns the contexts from start to stop, and counts the jobs that are not
+done. Runs no job on a submitter's thread, and loses none."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ NEW, RUNNING, STOPPING, STOPPED = "new", "running", "stopping", "stopped"
 class Scheduler:
     """Many event loops, each in a thread of its own, and one place to submit jobs to them.
 
-    `dispatch` is "round_robin", "least_loaded", "hash", "local", or a function of (contexts, key). Jobs that
-    have not started may be taken over by an idle context, unless `stealing` is off or a key or context given.
-    With `max_pending`, no more than so many jobs are pending at a time: submit raises, submit_async waits.
-    `pin` gives each context a CPU of its own. The hooks are called with the context, in its thread."""
+    `dispatch` is "round_robin", "least_loaded", "hash", "local", or a function of (contexts, key). An idle context
+    may steal jobs that have not started, unless `stealing` is off or the job has a key or a context. `max_pending`
+    limits how many jobs are pending at a time: beyond that submit raises, and submit_async waits. `pin` gives each
+    context a CPU of its own. The scheduler calls the hooks with the context, in the context's thread."""
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class Scheduler:
         }  # fmt: skip
         self._cpus: list[set[int] | None] = [{cpus[i % len(cpus)]} if pin else None for i in range(count)]
         self._dispatch, self._by_key = policy(dispatch), by_key()
-        self._decides = callable(dispatch)  # it is given the keys too
-        self._stays = dispatch in ("hash", "local")  # what such a policy chose is not to be taken over
+        self._decides = callable(dispatch)  # the program's own function, which also gets jobs that have a key
+        self._stays = dispatch in ("hash", "local")  # no context may steal what such a policy has placed
         self._stealing = stealing and count > 1
         self._room = None if max_pending is None else Semaphore(max_pending)
         self._state = NEW
-        self._turn = (
-            threading.Condition()
-        )  # of who starts or stops; its lock is held by nobody who waits for jobs
-        self._busy = False  # somebody does
+        # One thread at a time starts or stops the scheduler, and `_busy` says that one does. No thread holds the
+        # condition's lock while it waits for jobs.
+        self._turn = threading.Condition()
+        self._busy = False
         self._alive, self._serving = WaitGroup(), WaitGroup()
         self._sync_threads = SyncThreads(name)
         self._internal_jobs = InternalJobs(self._alive)
@@ -83,10 +83,10 @@ class Scheduler:
     # Start and stop
 
     def start(self) -> None:
-        """Start the contexts; `with` and `async with` do."""
+        """Start the contexts; `with` and `async with` call it."""
         with self._turns(None):
             if self._state != NEW:
-                raise RuntimeError(f"the scheduler is {self._state}: it starts once")
+                raise RuntimeError(f"the scheduler is {self._state}: it can start only once")
             contexts: list[Context] = []
             try:
                 for number, cpus in enumerate(self._cpus):
@@ -103,25 +103,27 @@ class Scheduler:
             self._state = RUNNING
 
     def stop(self, timeout: float | None = None, grace: float = 5.0) -> StopReport:
-        """End everything, losing nothing that can be finished. From a plain thread; `aclose` is for loops.
+        """End everything, and finish all work for which there is time. Call it from a plain thread; on a loop, await
+        `aclose`.
 
-        1. Refuse: submit raises, but for jobs that jobs of this scheduler submit, and those that connections
-           cause which are being served. Servers accept no more.
-        2. Finish: wait until those who are being served have been, and all jobs are done, those too that others
-           submit and those that are suspended; at most `timeout` seconds (None: as long as it takes).
-        3. Cancel: each context refuses whatever comes now, cancels the jobs that have not started, and the
-           tasks of those that have.
+        1. Refuse: submit raises, except for jobs that this scheduler's own jobs or its servers' open connections
+           submit. Servers accept no more connections.
+        2. Finish: wait until all connections have ended and all jobs are done, including suspended jobs and jobs
+           that other jobs submit; at most `timeout` seconds (None: without a limit).
+        3. Cancel: each context refuses all new jobs, and cancels the jobs that have not started and the tasks of
+           those that have.
         4. Run the cancellations, for at most `grace` seconds.
         5. Shut down the contexts' async generators and executors and the threads of run_sync, for at most
-           `grace` seconds again, or 3 where that is less; call the stop hooks.
-        6. Close the loops: operations in the kernel are cancelled and drained, rings and descriptors freed.
-        7. Join the threads. One that is held up, by a hook or by blocking code, is left behind when as long as 5
-           may take has passed once more: its context is reported as stuck.
-        8. Report what was cancelled and what, not having ended even so, was abandoned; such a job fails with
-           RuntimeError, and so does what a stuck context had not started. Nobody waits for it in vain.
+           `grace` seconds again, or 3 if that is longer; call the stop hooks.
+        6. Close the loops: cancel and drain the operations in the kernel, free rings and descriptors.
+        7. Join the threads. If a hook or blocking code holds one up, wait as long again as step 5 may take, then
+           leave the thread behind and report its context as stuck.
+        8. Report the jobs that were cancelled, and those that did not end even so and were abandoned. An abandoned
+           job fails with RuntimeError, and so does each job that a stuck context had not started: no caller waits
+           for them in vain.
 
-        A stop while another is under way waits for that one, and raises TimeoutError where that takes longer
-        than it would have itself."""
+        A stop during another stop waits for that one, and raises TimeoutError if that takes longer than it would
+        have taken itself."""
         self._not_from_within("stop()", "aclose()")
         timeout, grace = optional_seconds(timeout), optional_seconds(grace) or 0.0
         with self._turns(None if timeout is None else timeout + longest_end_seconds(grace)):
@@ -150,7 +152,7 @@ class Scheduler:
     def _wait_for_all(self, timeout: float | None) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            for tally in (self._serving, self._alive):  # who is served may still submit
+            for tally in (self._serving, self._alive):  # an open connection may still submit jobs
                 left = None if deadline is None else deadline - time.monotonic()
                 if not tally.wait_sync(left):
                     return
@@ -159,7 +161,7 @@ class Scheduler:
 
     @contextmanager
     def _turns(self, timeout: float | None) -> Iterator[None]:
-        """One starts or stops at a time. Who is interrupted leaves it to the next."""
+        """Let one thread at a time start or stop. A thread that is interrupted leaves that to the next."""
         with self._turn:
             if not self._turn.wait_for(lambda: not self._busy, timeout):
                 raise TimeoutError("another stop of the scheduler is under way")
@@ -178,12 +180,12 @@ class Scheduler:
             raise RuntimeError(f"{what} would block the event loop that this thread runs: `await {instead}`")
 
     def _is_mine(self) -> bool:
-        """Is this a context's thread, or one of run_sync's?"""
+        """Whether this thread is a context's, or one of run_sync's."""
         context = current_context()
         return (context is not None and context in self.contexts) or self._sync_threads.is_current_thread
 
     async def aclose(self, timeout: float | None = None, grace: float = 5.0) -> StopReport:
-        """`stop`, awaited on a loop that is none of the scheduler's. Cancelling it leaves the stop to go on."""
+        """Await `stop` on a loop that is not one of the scheduler's. If the caller is cancelled, the stop goes on."""
         if self._is_mine():
             raise RuntimeError("a context of the scheduler cannot wait for the scheduler's end")
         ended: Future[StopReport] = Future()
@@ -195,16 +197,16 @@ class Scheduler:
             except BaseException as error:
                 ended.set_exception(error)
 
-        # A thread of its own: those of the loop's executor may all be waiting for jobs.
+        # In a thread of its own, because all threads of the loop's executor may be waiting for jobs.
         threading.Thread(target=stop, name=f"{self.name}-stop").start()
         return await asyncio.shield(asyncio.wrap_future(ended))
 
     def join(self, timeout: float | None = None) -> bool:
-        """From a plain thread: wait for all jobs to be done, and those they submit. False after `timeout`."""
+        """Wait in a plain thread until all jobs, and all that they submit, are done. False after `timeout` seconds."""
         return self._alive.wait_sync(timeout)
 
     async def join_async(self) -> None:
-        """The same on any loop; a job that awaits this waits for itself."""
+        """The same on any loop. A job must not await this: it would wait for itself."""
         await self._alive.wait()
 
     # Jobs
@@ -217,8 +219,8 @@ class Scheduler:
         context: Context | None = None,
         name: str | None = None,
     ) -> Job[T]:
-        """Hand in a coroutine, or an async function and its arguments. From any thread or loop. What cannot
-        be accepted is closed, and RuntimeError raised (SchedulerFull where `max_pending` is the reason)."""
+        """Submit a coroutine, or an async function and its arguments, from any thread or loop. If the scheduler
+        cannot accept it, it closes the coroutine and raises RuntimeError (SchedulerFull because of `max_pending`)."""
         coroutine = coroutine_of(work, args)
         if self._room is not None and not self._room.acquire_nowait():
             coroutine.close()
@@ -233,7 +235,7 @@ class Scheduler:
         context: Context | None = None,
         name: str | None = None,
     ) -> Job[T]:
-        """submit, but where `max_pending` jobs are pending it waits, first come first served."""
+        """submit, which waits while `max_pending` jobs are pending, first come, first served."""
         coroutine = coroutine_of(work, args)
         if self._room is not None:
             try:
@@ -244,7 +246,7 @@ class Scheduler:
         return self._hand_in(Job(self, name), coroutine, key, context)
 
     def submit_many(self, works: Iterable[Work[T]], *, key: Hashable = None) -> list[Job[T]]:
-        """submit each; a context that sleeps is woken once. All of them or, where one cannot be accepted, none."""
+        """Submit each, and wake each sleeping context once. If the scheduler cannot accept all, it accepts none."""
         batch: list[Any] = []
         rest = iter(works)
         try:
@@ -267,7 +269,7 @@ class Scheduler:
             raise
         for context, part in parts.items():
             if not context.intake.submit_batch(part, self._stays or key is not None):
-                for job, coroutine, cvars in part:  # it ended just now
+                for job, coroutine, cvars in part:  # the context ended just now
                     self._place_or_fail(job, coroutine, cvars, key)
         return [job for job, _, _ in batch]
 
@@ -287,20 +289,22 @@ class Scheduler:
     def _place_or_fail(self, job: Job[Any], coroutine: Any, cvars: Any, key: Hashable) -> None:
         try:
             self._place(job, coroutine, cvars, key, None)
-        except BaseException as error:  # the others of its batch are on their way: its own result says so
+        except (
+            BaseException
+        ) as error:  # the batch's other jobs were submitted, so only this job gets the error
             coroutine.close()
             job._settle(None, error)
 
     def map(self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any]) -> Iterator[T]:
-        """Submit `function` of each, now; the results come in order. For plain threads."""
+        """Submit `function` of each item at once; the iterator returns the results in order. For plain threads."""
         works = (function(*args) for args in zip(*iterables, strict=False))
         return (job.result() for job in self.submit_many(works))
 
     async def map_async(
         self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any]
     ) -> AsyncGenerator[T, None]:
-        """The same on any loop, with `async for`; where `max_pending` jobs are pending it waits. Leaving it early
-        (`aclosing`) cancels what has not ended."""
+        """The same on any loop, with `async for`; it waits while `max_pending` jobs are pending. Leaving it early
+        (`aclosing`) cancels the jobs that have not ended."""
         jobs: deque[Job[T]] = deque()
         try:
             for args in zip(*iterables, strict=False):
@@ -312,11 +316,11 @@ class Scheduler:
                 job.cancel()
 
     def broadcast(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> list[Job[T]]:
-        """Submit it once on each living context."""
+        """Submit the function once on each living context."""
         return [self.submit(function, *args, context=context) for context in self.contexts if context.alive]
 
     def run_sync(self, function: Callable[..., T], *args: Any) -> Job[T]:
-        """Run blocking code in a thread beside the loops."""
+        """Run blocking code in a thread that runs no loop."""
         if self._room is not None and not self._room.acquire_nowait():
             raise SchedulerFull("max_pending jobs are pending")
         job: Job[T] = Job(self)
@@ -330,7 +334,7 @@ class Scheduler:
         return job
 
     def _submit_internal(self, coroutine: Coroutine[Any, Any, T], context: Context) -> Job[T]:
-        """A job of ours, which max_pending does not count."""
+        """Submit a job of the scheduler's own, which max_pending does not count."""
         return self._hand_in(Job(self._internal_jobs), coroutine, None, context)
 
     def _hand_in(
@@ -376,7 +380,8 @@ class Scheduler:
         return context
 
     def _admit(self) -> None:
-        """The job is counted already: a stop that came before is seen here, one that comes after sees the job."""
+        """Raise if the scheduler takes no jobs. The caller has counted the job already, so a stop that starts after
+        this check waits for the job."""
         if self._state != RUNNING and not (self._state == STOPPING and self._is_mine()):
             raise RuntimeError(f"the scheduler is {self._state}")
 
@@ -398,8 +403,8 @@ class Scheduler:
         protocol_factory: Factory | None = None,
         **options: Any,
     ) -> Served:
-        """Listen on every context, the connections spread over all. From a plain thread; `options` are those
-        of `loop.create_server` (ssl, backlog, ...)."""
+        """Listen on every context, and spread the connections over all. Call it from a plain thread. `options` are
+        those of `loop.create_server` (ssl, backlog, ...)."""
         if asyncio._get_running_loop() is not None:
             raise RuntimeError(
                 "serve() would block the event loop that this thread runs: `await serve_async()`"
@@ -439,8 +444,8 @@ class Scheduler:
         return served
 
     def statistics(self) -> dict[str, Any]:
-        """{state, pending: jobs that are not done; connections: of servers; contexts: of each; and their sums,
-        where `busy` is in cores}."""
+        """{state; pending: jobs that are not done; connections: of servers; contexts: the statistics of each; and
+        the sums of these, with `busy` in cores}."""
         contexts = [context.statistics() for context in self.contexts]
         summed = "submitted started stolen done failed cancelled queued running wakes sleeps busy".split()
         return {
