@@ -1,1 +1,1 @@
-# What a task awaits until the kernel has done something: sock_* calls, file operations, child processes, name lookups.
+# The awaitables for the kernel's work: sock_* calls, file operations, child processes, name lookups.

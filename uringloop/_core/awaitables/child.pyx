@@ -1,8 +1,8 @@
-# ChildOp: waiting until a child process has ended. The kernel waits in the ring where it can (WAITID), else its
-# pidfd becomes readable. Never takes the exit status: the process stays a zombie until whoever is told reaps it,
-# so that nothing is lost if nobody can be told any more, or if somebody else was faster. Owns the pidfd.
-# Also the steps of telling that must not be torn: Ctrl-C runs Python's handler between two of Python's instructions,
-# and compiled code has none.
+# ChildOp: waits until a child process has ended, through the ring if the kernel can (WAITID), otherwise by a pidfd,
+# which becomes readable then. Owns the pidfd. Never takes the exit status: the process stays a zombie until `exited` reaps
+# it, so no status is lost if that cannot be called any more, or if other code has reaped the process first.
+# Also the steps after the end that Ctrl-C must not interrupt: Python runs its signal handlers between two bytecode
+# instructions, and compiled code has none.
 import contextlib
 import os
 
@@ -28,7 +28,7 @@ cdef extern from "<sys/wait.h>" nogil:
 
 cdef object _NO_LOCK = contextlib.nullcontext()
 
-# What asyncio reports when somebody else has taken the exit status.
+# asyncio reports this when other code has taken the exit status.
 cdef int STATUS_TAKEN = 255
 
 
@@ -78,16 +78,16 @@ cdef class ChildOp(Op):
         return 0 if info.si_pid else -EAGAIN
 
     cdef int run(self, object loop) except -1:
-        # Whatever the result: a process that cannot be waited for has been reaped by somebody else.
+        # Whatever the result is: if the wait has failed, other code has reaped the process.
         if self.exited is None or self.engine.closed:
             return 0
         try:
             ended = self.exited()
         except (SystemExit, KeyboardInterrupt):
-            self.start()  # asked again when the loop runs again
+            self.start()  # calls `exited` again when the loop runs again
             raise
         except BaseException as error:
-            loop.call_exception_handler({"message": f"Exception in telling of the end of process {self.pid}",
+            loop.call_exception_handler({"message": f"Exception while reporting the end of process {self.pid}",
                                          "exception": error})
             ended = True
         if not ended:
@@ -105,12 +105,12 @@ cdef class ChildOp(Op):
 
 
 def reap(process):
-    """(the exit status of a Popen that is said to have ended, None if it has not; whether it is none, for somebody else
-    has taken it).
+    """Reap the process of a Popen. Returns (its exit status, or None if it still runs; whether other code has taken the
+    status).
 
-    Under Popen's own lock, and left in the Popen: `poll()` in another thread, or in a transport's `close()`, may have
-    been faster. The kernel is asked, not os.waitpid: gevent's knows no ended process while its own loop does not run,
-    and its Popen has no lock."""
+    Works under Popen's own lock and stores the status in the Popen, because `poll()` in another thread, or in a transport's
+    `close()`, may have reaped it first. Calls the kernel, not os.waitpid: gevent's replacement knows of no ended process
+    while gevent's own loop does not run, and gevent's Popen has no lock."""
     cdef bint taken = False
     cdef int pid, status = 0
     with getattr(process, "_waitpid_lock", _NO_LOCK):
@@ -124,7 +124,7 @@ def reap(process):
 
 
 def settle(transport, returncode):
-    """asyncio's subprocess transport has its return code, and its protocol will be told."""
+    """Set the return code of asyncio's subprocess transport, and schedule its protocol's process_exited."""
     if transport._returncode is None:
         exited = transport._protocol.process_exited
         transport._returncode = returncode
@@ -132,7 +132,7 @@ def settle(transport, returncode):
 
 
 def try_finish(transport):
-    """Its protocol will be told of the end, once the process and all of its pipes have ended."""
+    """Schedule connection_lost of its protocol, once the process and all of its pipes have ended."""
     if transport._returncode is None or transport._finished:
         return
     for pipe in transport._pipes.values():

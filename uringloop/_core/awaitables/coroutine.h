@@ -1,19 +1,19 @@
-/* What a compiled class says of its coroutines (coroutine.pyx makes them what tasks and `await` expect), and what an
- * iterator returns in the shortest way. */
+/* The protocol by which a compiled class describes its coroutines to coroutine.pyx, and the fastest way for an iterator to
+ * return a value. */
 #ifndef URINGLOOP_COROUTINE_H
 #define URINGLOOP_COROUTINE_H
 
 #include <Python.h>
 
 typedef struct {
-    PyAsyncMethods slots; /* first: tp_as_async of the class, and of those that derive from it, points here */
-    Py_ssize_t phase;     /* where in an object its CoroutinePhase is, one byte */
-    int (*step)(PyObject *self, PyObject *value, PyObject **result); /* a PySendResult; the result is the caller's */
-    int (*stop)(PyObject *self);                                     /* ends it, wherever it is; -1: raised */
+    PyAsyncMethods slots; /* first: tp_as_async of the class, and of the classes that derive from it, points here */
+    Py_ssize_t phase;     /* the offset of the CoroutinePhase in an object, one byte */
+    int (*step)(PyObject *self, PyObject *value, PyObject **result); /* a PySendResult; the caller owns the result */
+    int (*stop)(PyObject *self);                                     /* ends it in any phase; -1: raised */
 } ur_coroutine;
 
-/* What a coroutine returns, as its iterator does: an exception. A tuple or an exception would be taken apart, and None
- * need not be said at all. Steals. */
+/* Return a coroutine's value as its iterator does, by StopIteration. The exception is made here for a tuple or an exception
+ * as value, which PyErr_SetObject would unpack; None needs no exception at all. Takes over the reference to `value`. */
 static inline PyObject *ur_stop(PyObject *value) {
     PyObject *stop;
     if (PyTuple_Check(value) || PyExceptionInstance_Check(value)) {
@@ -29,7 +29,7 @@ static inline PyObject *ur_stop(PyObject *value) {
     return NULL;
 }
 
-/* Cython's own __next__ would spend more on a traceback entry for StopIteration than all the rest costs. */
+/* Cython's own __next__ adds a traceback entry to StopIteration, which costs more than all the rest. */
 static inline void ur_set_iternext(PyObject *type, iternextfunc next) {
     ((PyTypeObject *)type)->tp_iter = PyObject_SelfIter;
     ((PyTypeObject *)type)->tp_iternext = next;

@@ -15,15 +15,15 @@ cdef extern from "awaitables/coroutine.h":
 
 
 cdef enum CoroutinePhase:
-    PHASE_NEW          # nothing has awaited it yet
-    PHASE_PAUSED       # awaited, and not begun: others run first
-    PHASE_WAITING      # suspended: what awaits it has our future
+    PHASE_NEW          # not awaited yet
+    PHASE_PAUSED       # awaited, but not started: it lets other tasks run first
+    PHASE_WAITING      # suspended: the task that awaits it waits for our future
     PHASE_OVER         # returned, raised or closed
 
 
 cdef class Coroutine:
-    # The loop's thread only.
-    cdef object future         # what the awaiting task waits for, while suspended
+    # Only the loop's thread uses these fields.
+    cdef object future         # the future that the awaiting task waits for, while suspended
     cdef uint8_t phase         # CoroutinePhase
 
     cdef object first(self)
@@ -33,7 +33,7 @@ cdef class Coroutine:
     cdef int stop(self) except -1
 
 
-# Returned by `first` and `again` for "I am suspended; resume me when my future is done".
+# `first` and `again` return this to suspend until `future` is done.
 cdef object WAIT
 
 cdef int make_coroutines(

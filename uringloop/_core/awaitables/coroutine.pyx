@@ -1,7 +1,7 @@
-# Coroutine: a coroutine in one object, for what is awaited once a message. No frame, no generator, and a future
-# only if it has to wait. A task drives it like any other; what it does is two functions of its subclass.
-# Also the protocol of coroutines for compiled classes of any layout, of which FutureOp (an Op) and a file's Call are two
-# more: make_coroutines gives a class the slots and methods by which tasks, `await` and programs resume and end its objects.
+# Coroutine: a coroutine in one object, for calls that a program awaits once per message. It has no frame and no generator,
+# and makes a future only if it has to wait. A task drives it like any other coroutine; a subclass defines two steps.
+# Also the protocol that makes coroutines of compiled classes of any layout; FutureOp (an Op) and a file's Call use it too.
+# make_coroutines gives a class the slots and methods by which tasks, `await` and programs resume and end its objects.
 import inspect
 import warnings
 from asyncio import coroutines
@@ -31,7 +31,7 @@ cdef extern from *:
         return self;
     }
 
-    /* For tasks, and for `await` on some Pythons: the result comes as a value, not as an exception with a traceback. */
+    /* For tasks, and for `await` on some Pythons: returns the result as a value, without an exception and its traceback. */
     static PySendResult ur_send(PyObject *self, PyObject *value, PyObject **result) {
         *result = NULL;
         if (value != Py_None && UR_PHASE(self) == UR_PHASE_NEW) {
@@ -46,7 +46,7 @@ cdef extern from *:
         return UR_PROTOCOL(self)->step(self, Py_None, &value) == PYGEN_RETURN ? ur_stop(value) : value;
     }
 
-    /* Cython has no name for am_send, and adds a traceback entry to the end of every __next__. */
+    /* Set by hand, because Cython has no name for am_send, and adds a traceback entry at the end of every __next__. */
     static void ur_set_slots(PyObject *type, ur_coroutine *protocol) {
         protocol->slots.am_await = ur_await;
         protocol->slots.am_send = ur_send;
@@ -58,7 +58,7 @@ cdef extern from *:
         return Py_TYPE(self)->tp_as_async != NULL && Py_TYPE(self)->tp_as_async->am_send == ur_send;
     }
 
-    /* What the class defines itself stays. */
+    /* Set an attribute of a class, unless the class defines it itself. */
     static int ur_set_default(PyObject *type, PyObject *name, PyObject *value) {
         if (PyDict_SetDefault(((PyTypeObject *)type)->tp_dict, name, value) == NULL) return -1;
         PyType_Modified((PyTypeObject *)type);
@@ -81,11 +81,12 @@ WAIT = object()
 
 cdef int make_coroutines(
         tuple kinds, ur_coroutine *protocol, void *phase, step_function step, stop_function stop) except -1:
-    """Make coroutines of the first class's objects. The others are the classes of its module that derive from it; those of
-    other modules inherit the slots. `phase` is where the phase of an object would be that lay at the first class's address.
+    """Make the first class's objects coroutines. The others are the classes of its module that derive from it; derived
+    classes of other modules inherit the slots. `phase` is the address of the phase in an imagined object at the first
+    class's own address, which gives the offset.
 
-    No class defines a slot of its own beside these, and Python can derive no class: the slots find the protocol by the
-    class of an object."""
+    The slots find the protocol through an object's class. So no class may define one of these slots itself, and Python may
+    not derive classes from these."""
     protocol.phase = <char *> phase - <char *> <PyObject *> kinds[0]
     protocol.step = step
     protocol.stop = stop
@@ -122,7 +123,7 @@ class _Methods:
         owned(ur_stop(<PyObject *> outcome))
 
     def throw(self, kind, value=None, traceback=None, /):
-        """Cancelling arrives here."""
+        """End it with an exception; a task calls this when it is cancelled."""
         _check(self)
         raise end_with(self, kind, value, traceback)
 
@@ -136,7 +137,7 @@ class _Methods:
 
 
 cdef str name_of(object coroutine):
-    """What the program called to get it, where that is known by another name than the class's."""
+    """The name of the function that the program called to get it, if it is not the class's name."""
     return getattr(type(coroutine), "_called", None) or type(coroutine).__qualname__
 
 
@@ -148,7 +149,7 @@ _ATTRIBUTES["__name__"] = property(lambda self: name_of(self).rpartition(".")[2]
 
 
 cdef int stepped(object outcome, object future, PyObject **result) noexcept:
-    """What a step answers, for its function to return."""
+    """Convert a step's outcome to a PySendResult, which the step function returns."""
     if outcome is WAIT:
         Py_INCREF(future)
         result[0] = <PyObject *> future
@@ -159,7 +160,7 @@ cdef int stepped(object outcome, object future, PyObject **result) noexcept:
 
 
 cdef object end_with(object coroutine, object kind, object value, object traceback):
-    """End it by `throw`: the exception to raise."""
+    """End it as `throw` does; returns the exception to raise."""
     if UR_PHASE(coroutine) == PHASE_OVER:
         reused()
     UR_PROTOCOL(coroutine).stop(coroutine)
@@ -176,12 +177,12 @@ cdef object as_exception(object kind, object value, object traceback):
 
 
 cdef int reused() except -1:
-    """It is over, and something resumes it."""
+    """Raise: it is over, and other code resumes it."""
     raise RuntimeError("cannot reuse already awaited coroutine")
 
 
 cdef int resumed_early() except -1:
-    """The task runs although what it waits for has not happened: other code resumed it."""
+    """Raise: other code resumed the task although its future is not done."""
     raise RuntimeError("await wasn't used with future")
 
 
@@ -193,11 +194,11 @@ cdef void warn_never_awaited(str what) noexcept:
     try:
         warnings.warn(f"{what} was never awaited", RuntimeWarning, stacklevel=2)
     except BaseException:
-        pass  # warnings are errors, and a destructor has no caller to raise one to
+        pass  # warnings are errors, but a destructor has no caller that could handle one
 
 
 cdef int returns_coroutine(object function) except -1:
-    """What it returns is a coroutine, though it was not made by `async def`: say so to inspect and asyncio."""
+    """Mark a function for inspect and asyncio: it returns a coroutine, although it is not an `async def`."""
     function._is_coroutine = getattr(coroutines, "_is_coroutine", None)
     if hasattr(inspect, "markcoroutinefunction"):
         inspect.markcoroutinefunction(function)
@@ -207,22 +208,23 @@ cdef int returns_coroutine(object function) except -1:
 cdef class Coroutine:
     """A coroutine, for asyncio and `collections.abc`."""
 
-    _called = ""  # what the program called to get one, where it knows that by another name
+    _called = ""  # the name of the function that the program called to get one, if it is not the class's name
 
     def __dealloc__(self):
         if self.phase == PHASE_NEW:
             never_awaited(name_of(self))
 
     cdef object first(self):
-        """The first step, when it is awaited: the result, or WAIT with `future` set."""
+        """The first step, when it is awaited: returns the result, or WAIT with `future` set."""
         raise NotImplementedError
 
     cdef object again(self):
-        """A step after the future was done (if it is not, say so with `resumed_early`): the same choice."""
+        """The step after the future: returns the result, or WAIT. If the future is not done, it must call
+        `resumed_early`."""
         raise NotImplementedError
 
     cdef int left(self) except -1:
-        """No task waits any more (cancelled, closed), though it was suspended: `future` is still there."""
+        """It was cancelled or closed while it was suspended. `future` is still set."""
         return 0
 
     cdef object advance(self):

@@ -29,22 +29,22 @@ cdef extern from "kernel/file_calls.h" nogil:
 
 
 cdef class OpOwner:
-    # What an operation's end matters to, even if nobody waits for it any more.
+    # Learns of an operation's end even if no task waits for that any more.
     cdef int op_ended(self, FileOp op) except -1
 
 
 cdef class FileOp(FutureOp):
-    cdef io_uring_sqe entry       # the submission, but for user_data
+    cdef io_uring_sqe entry       # the submission entry, except for user_data
     cdef ur_open_how how
-    cdef object memory_owner      # what the entry's addresses are in: bytes, or memoryviews
+    cdef object memory_owner      # the object that the entry's addresses point into: bytes, or a memoryview
     cdef object other_memory_owner
     cdef object names             # (path,) or (path, other path): raise OSError with them; None: return the result
     cdef OpOwner owner
-    cdef bint fixed               # `memory_owner` is a FixedBuffer: named by its number where the ring has it pinned
-    cdef bint endless             # it waits for what others do
-    cdef bint counted             # among the engine's `in_workers`
-    cdef bint uncancellable       # it must happen, whoever waits: never cancelled
-    cdef int duplicate            # duplicates of folders that the user may close meanwhile: as long as this
+    cdef bint fixed               # `memory_owner` is a FixedBuffer: if the ring has pinned it, the entry uses its number
+    cdef bint endless             # its end depends on another process or task, as for a read of a pipe
+    cdef bint counted             # the engine's `in_workers` counts it
+    cdef bint uncancellable       # it must happen even if its task is cancelled, so it is never cancelled itself
+    cdef int duplicate            # of a folder's descriptor, which the program may close; closed with this object
     cdef int other_duplicate
 
 

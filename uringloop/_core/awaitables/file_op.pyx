@@ -1,6 +1,6 @@
-# FileOp: one operation on a file or a path, as the ring has it. Owns the submission entry and every object the
-# kernel reads from or writes to on its behalf, until its last completion, whoever still waits for it. Where there is
-# no ring it is the same call, blocking, in a worker thread. Knows nothing of buffering, positions or encodings.
+# FileOp: one operation on a file or a path, as an io_uring submission entry. Owns the entry and every object that the
+# kernel reads or writes for it, until its last completion, even if no task waits for it any more. Without a ring, a
+# worker thread makes the same call, blocking. Knows nothing of buffering, positions or encodings.
 import os
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
@@ -29,7 +29,7 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef class OpOwner:
     cdef int op_ended(self, FileOp op) except -1:
-        """The operation has completed, with `res`, after its awaiter had gone."""
+        """The operation has completed, with `res`, after its coroutine had been cancelled or closed."""
         return 0
 
 
@@ -48,9 +48,9 @@ cdef class FileOp(FutureOp):
 
     def __dealloc__(self):
         if self.entry.opcode == IORING_OP_OPENAT2 and self.done and self.res >= 0:
-            c_close(self.res)  # opened, and nobody took it
+            c_close(self.res)  # the file was opened, but no task took the descriptor
         elif self.entry.opcode == IORING_OP_CLOSE and not self.done:
-            c_close(self.entry.fd)  # never submitted
+            c_close(self.entry.fd)  # the close was never submitted
         if self.duplicate >= 0:
             c_close(self.duplicate)
         if self.other_duplicate >= 0:
@@ -60,18 +60,18 @@ cdef class FileOp(FutureOp):
         cdef int res = self.res
         if res < 0 and self.names is not None:
             raise OSError(-res, os.strerror(-res), *self._filenames())
-        self.res = -ECANCELED  # the result is the caller's now
+        self.res = -ECANCELED  # the caller owns the result now
         return res
 
     def _filenames(self):
         names = [name if isinstance(name, int) else os.fspath(name) for name in self.names]
         if len(names) == 2:
-            names.insert(1, None)  # the third is Windows' own error number
+            names.insert(1, None)  # OSError takes Windows' own error number between the two names
         return names
 
     cdef int left(self) except -1:
         cdef OpOwner owner = self.owner
-        self.owner = None  # told once, though it may be left both by its task and when its turn comes
+        self.owner = None  # called once, although both `stop` and `run` may call `left`
         if owner is not None:
             owner.op_ended(self)
         return 0
@@ -91,7 +91,7 @@ cdef class FileOp(FutureOp):
             self.counted = True
             self.loop.engine.in_workers += 1
         if self.fixed:
-            # Only now: the loop may have moved to another ring since.
+            # Only now, because the loop may have moved to another ring since the operation was made.
             memory = (<FixedBuffer> self.memory_owner).memory
             place = memory.place_in(self.loop.engine)
             if place >= 0:
@@ -102,7 +102,7 @@ cdef class FileOp(FutureOp):
     cdef object kernel_memory(self):
         if self.duplicate >= 0 or self.other_duplicate >= 0:
             return self
-        return self.memory_owner, self.other_memory_owner  # all else the kernel has read when it took the entry
+        return self.memory_owner, self.other_memory_owner  # the kernel read all else when it took the entry
 
     cdef int block(self) noexcept nogil:
         cdef int64_t res = -EINTR
@@ -115,8 +115,9 @@ cdef class FileOp(FutureOp):
         if self.counted:
             self.counted = False
             self.loop.engine.in_workers -= 1
-        # In the walk, because nothing runs any more when a loop closes: no descriptor may be lost.
-        # One whose ring has gone may have been closed by it: the number may be another file's by now.
+        # A close that was cancelled is done here, in the walk, because `run` is not called when a loop closes, and no
+        # descriptor may be lost. But if the ring is gone, it may have closed the descriptor, and another file may have the
+        # number by now.
         if self.entry.opcode == IORING_OP_CLOSE and res == -ECANCELED and not self.result_unknown:
             c_close(self.entry.fd)
 
@@ -149,7 +150,7 @@ cdef FileOp file_op(Loop loop, int opcode, int fd, uint64_t off, uint64_t addr, 
 
 
 cdef FileOp read_op(Loop loop, int fd, object memory_owner, char *data, size_t length, int64_t offset):
-    """Into memory that `memory_owner` owns; at the file's own position with offset -1."""
+    """Read into memory that `memory_owner` owns. Offset -1 reads at the file's own position."""
     cdef FileOp op = file_op(loop, IORING_OP_READ, fd, <uint64_t> offset, <uint64_t> <uintptr_t> data,
                              <uint32_t> length, 0)
     op.memory_owner = memory_owner
@@ -166,7 +167,8 @@ cdef FileOp write_op(Loop loop, int fd, object memory_owner, const char *data, s
 
 
 def when_ended(FileOp op):
-    """A future that is done once the kernel has ended it, whoever waits for it; None: it is not in the kernel."""
+    """A future that is done once the kernel has ended the operation, even if no task awaits that any more. None: it is not
+    in the kernel."""
     cdef Ending owner
     if op.state == OP_IDLE:
         return None
@@ -177,21 +179,22 @@ def when_ended(FileOp op):
 
 
 def uncancelled(FileOp op):
-    """The same operation, which the kernel is not asked to end when its awaiter is cancelled."""
+    """Return the same operation, but if its task is cancelled, the kernel still does it."""
     op.uncancellable = True
     return op
 
 
-# Operations by name, for Python. Each is a coroutine that returns the kernel's answer; with `names`, those of its
-# paths, it raises the OSError that the os module would, else it returns -errno.
+# Operations by name, for Python. Each is a coroutine that returns the kernel's result. With `names`, the program's names
+# of its paths, it raises the OSError that the os module would; without, it returns -errno.
 
 cdef inline uint64_t _address(bytes path) noexcept:
     return <uint64_t> <uintptr_t> <const char *> path
 
 
 cdef inline int _duplicate(int dir) noexcept:
-    """A duplicate, or -1. Cancelled, the operation may begin after its user has closed the folder, and another file
-    has the number. Only of folders: of a file, closing one more descriptor asks a filesystem's server."""
+    """A duplicate of a folder's descriptor, or -1. A cancelled operation may still begin after the program has closed the
+    folder, when another file may have the number. Not for files: each close of a file's descriptor may make a network
+    filesystem call its server."""
     return c_fcntl(dir, F_DUPFD_CLOEXEC, 0) if dir >= 0 else -1
 
 
@@ -214,7 +217,7 @@ cdef FileOp _two_path_op(Loop loop, int opcode, int dir, bytes path, int other_d
 
 
 def openat2(Loop loop, int dir, bytes path, uint64_t flags, uint64_t mode, uint64_t resolve, bint remote, names):
-    """`remote`: not even its first try may be in the loop's own thread."""
+    """`remote`: the filesystem may hang, so the kernel must not even try the open in the loop's own thread."""
     cdef FileOp op = _path_op(loop, IORING_OP_OPENAT2, dir, path, 0, sizeof(ur_open_how), 0, names)
     op.how.flags = flags
     op.how.mode = mode
@@ -279,14 +282,14 @@ def fadvise(Loop loop, int fd, int64_t offset, uint32_t length, int advice, name
 
 
 def ftruncate(Loop loop, int fd, int64_t length, names):
-    """Only where `offers_ftruncate()`."""
+    """Call this only if `offers_ftruncate()`."""
     cdef FileOp op = file_op(loop, IORING_OP_FTRUNCATE, fd, <uint64_t> length, 0, 0, 0)
     op.names = names
     return op
 
 
 def offers_ftruncate(Loop loop):
-    """Linux 6.9 has it in the ring; where there is no ring every operation is a plain call anyway."""
+    """Whether the engine can do ftruncate: io_uring since Linux 6.9; an engine without a ring makes plain calls anyway."""
     return loop._engine_name != "uring" or kernel_features().ftruncate
 
 
@@ -304,7 +307,7 @@ def stat_buffer():
 
 
 def stat_result(bytes found):
-    """What os.stat returns, of what statx found."""
+    """Convert the result of statx_into to what os.stat returns."""
     return make_stat(<statx *> <char *> found)
 
 
@@ -325,7 +328,7 @@ cdef object make_stat(statx *s):
 
 
 def stat_now(int dir, bytes path, bint follow):
-    """(device, os.stat_result) of a name that the kernel has in memory, as it has it; else None. Asks nobody."""
+    """(device, os.stat_result) of a path, from the kernel's caches only; None if it is not in them. Never blocks."""
     cdef statx found
     cdef int fd = ur_locate_now(dir, path, 0 if follow else O_NOFOLLOW, &found)
     if fd < 0:

@@ -5,12 +5,12 @@ from uringloop._core.loop.loop cimport Loop
 
 
 cdef class FutureOp(Op):
-    # The loop's thread only.
+    # Only the loop's thread uses these fields.
     cdef readonly Loop loop
-    cdef object future         # what the awaiting task waits for, while suspended
-    cdef int res               # of the last completion
+    cdef object future         # the future that the awaiting task waits for, while suspended
+    cdef int res               # the result of the last completion
     cdef uint8_t phase         # CoroutinePhase
-    cdef bint done             # completed since it was last submitted
+    cdef bint done             # it has completed since it was last submitted
 
     cdef object first(self)
     cdef object again(self)

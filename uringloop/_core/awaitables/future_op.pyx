@@ -1,8 +1,8 @@
-# FutureOp: an operation that is awaited like a coroutine. It is one object: the operation the kernel works on,
-# the coroutine a task drives, and, only if it has to wait, the owner of the asyncio future that wakes the task.
-# So what can finish at once costs neither a frame nor a future nor a suspension.
-# ReadyOp: one that waits until a descriptor is readable or writable, and then does its work itself: what has
-# arrived is taken only in the step that also returns it, so cancelling at any moment loses nothing.
+# FutureOp: an operation that a task awaits like a coroutine. One object is the kernel's operation and the task's
+# coroutine, and, only if it has to wait, owns the asyncio future that wakes the task. So an operation that can finish
+# at once costs neither a frame nor a future nor a suspension.
+# ReadyOp: waits until a descriptor is readable or writable, and then makes its system call itself. It takes data from the
+# kernel only in the step that also returns the data, so a cancel at any moment loses nothing.
 import os
 from asyncio import exceptions, futures
 
@@ -30,7 +30,7 @@ cdef str _SET_RESULT = "set_result"
 
 
 cdef class FutureOp(Op):
-    """A coroutine, for asyncio and `collections.abc`; made by the functions and methods that name an operation."""
+    """A coroutine, for asyncio and `collections.abc`. The function or method named like the operation makes it."""
 
     def __dealloc__(self):
         if self.phase == PHASE_NEW and self.loop is not None:
@@ -39,18 +39,18 @@ cdef class FutureOp(Op):
     cdef object requester(self):
         return self.future
 
-    # What an operation says
+    # What a subclass defines
 
     cdef object first(self):
-        """The first step, when it is awaited: the result, or WAIT for a submission."""
+        """The first step, when it is awaited: returns the result, or WAIT to be submitted."""
         return WAIT
 
     cdef object again(self):
-        """A step after a completion, with its result in `res`: the same choice."""
+        """The step after a completion, whose result is in `res`: returns the result, or WAIT to be submitted again."""
         return self.res
 
     cdef int left(self) except -1:
-        """Nobody waits any more (cancelled, closed), although the operation has completed."""
+        """The operation has completed, but its coroutine was cancelled or closed before it could return the result."""
         return 0
 
     # Driven by a task
@@ -80,14 +80,14 @@ cdef class FutureOp(Op):
         return outcome
 
     def _resumed_early(self):
-        """The task runs although the operation has not completed: somebody settled our future."""
+        """The task runs although the operation has not completed: other code has settled our future."""
         future = self.future
         self.stop()
         future.result()
         resumed_early()
 
     cdef object suspend(self):
-        self.loop.check()  # between two of its parts it may have been closed
+        self.loop.check()  # the loop may have been closed since the last step
         self.done = False
         future = PyObject_Call(_Future, _NO_ARGUMENTS, self.loop.future_arguments)
         self.loop.engine.submit(self)  # not before there is a future to settle
@@ -96,7 +96,8 @@ cdef class FutureOp(Op):
         return future
 
     cdef int stop(self) except -1:
-        """End it, wherever it is; with a submission in the kernel that is a request, and the object stays."""
+        """End it in any phase. If the operation is in the kernel, this only requests a cancel, and the object stays alive
+        until the last completion."""
         cdef uint8_t phase = self.phase
         self.phase = PHASE_OVER
         self.future = None
@@ -105,7 +106,7 @@ cdef class FutureOp(Op):
         if self.state == OP_IN_KERNEL or self.state == OP_QUEUED:
             self.loop.engine.cancel(self)
             if not self.loop.runner:
-                self.loop.engine.flush_now()  # nobody else would, and it keeps its descriptor's file open
+                self.loop.engine.flush_now()  # the loop does not run, so it would not; and the operation keeps its file open
         elif self.done:
             self.left()
         return 0
@@ -143,7 +144,7 @@ cdef extern from *:
 
 
 cdef int forgive_settled(object future) except -1:
-    """set_result failed: no error if the future was cancelled, which the task will learn when it runs."""
+    """set_result failed. That is no error if the future was cancelled: the task sees the cancellation when it runs."""
     try:
         raised()
     except exceptions.InvalidStateError:
@@ -163,17 +164,17 @@ cdef int _stop(FutureOp self) except -1:
 
 
 cdef class ReadyOp(FutureOp):
-    """Waits for readiness; subclasses do something with it, and wait again if that was a false alarm."""
+    """Waits for readiness. A subclass then makes its system call, and waits again if that would block."""
 
     cdef object again(self):
         if self.res == -ECANCELED:
-            return WAIT  # its ring is gone, not its descriptor
+            return WAIT  # its ring is gone, but its descriptor is still open
         if self.res < 0:
             raise OSError(-self.res, os.strerror(-self.res))
         return None
 
     cdef int file_closes(self, object refs) except -1:
-        """The program closes the socket whose IoRefs these are."""
+        """The program closes the socket to which this IoRefs belongs."""
         return 0
 
     cdef void fill(self, io_uring_sqe *sqe) noexcept:
@@ -197,7 +198,7 @@ cdef class ReadyOp(FutureOp):
 
 
 cdef class Readiness(ReadyOp):
-    """Waits, and does nothing else."""
+    """Waits for readiness, and does nothing else."""
 
 
 cdef ReadyOp _ready(Loop loop, int fd, uint32_t events):

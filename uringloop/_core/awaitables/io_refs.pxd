@@ -2,10 +2,10 @@ from uringloop._core.loop.loop cimport Loop
 
 
 cdef class IoRefs:
-    cdef long count            # what a socket has there: files made of it, transports that use it
-    cdef long waiting          # operations on it that are submitted
-    cdef readonly bint closed  # so is the socket: its number may be another's
-    cdef object loop           # a weak reference to theirs; where several loops wait for one socket, to the last
+    cdef long count            # the socket's own number: its makefile() objects, and the transports that use it
+    cdef long waiting          # how many operations on the socket are submitted
+    cdef readonly bint closed  # the socket is closed: another file may have its number
+    cdef object loop           # a weak reference to the operations' loop; if several loops wait, to the last one
 
     cdef int begin(self, Loop loop) except -1
     cdef int end(self) noexcept

@@ -1,7 +1,6 @@
-# IoRefs: what stands in `_io_refs` of a socket that somebody waits for in a sock_* coroutine. close()
-# asks it whether anybody still uses the descriptor, so it learns of the close just before: an operation in the kernel
-# keeps its file open, and without this the peer would see no end, and the address of a listener would not be free.
-# A number to everybody else. Owns nothing but that number.
+# IoRefs: replaces `_io_refs` of a socket on which a sock_* coroutine waits, to learn of the socket's close just before it.
+# socket.close() compares the number with 0. An operation in the kernel keeps its file open: without this the peer would see
+# no end of the connection, and a listener's address would stay in use. To all other code it is a number, and owns only that.
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT
 from cpython.weakref cimport PyWeakref_NewRef
 
@@ -14,7 +13,7 @@ from uringloop._core.lifetime.guard cimport ur_load_ulong, ur_only_core_makes
 cdef class IoRefs:
     cdef int begin(self, Loop loop) except -1:
         """An operation on the socket is about to be submitted."""
-        self.loop = PyWeakref_NewRef(loop, None)  # the one there is, as a rule
+        self.loop = PyWeakref_NewRef(loop, None)  # usually returns the loop's existing weak reference
         self.waiting += 1
         return 0
 
@@ -23,10 +22,10 @@ cdef class IoRefs:
         return 0
 
     cdef int closes(self) except -1:
-        """socket.close() closes the descriptor next: the kernel is to let go of it first."""
+        """socket.close() closes the descriptor next: cancel the operations first, so that the kernel releases the file."""
         cdef Loop loop
         cdef bint stopped, taken
-        cdef list ended = []  # dropped last: it may run code that waits for a thread which is about to run the loop
+        cdef list ended = []  # freed last: that may run code that waits for a thread that is about to run the loop
         self.closed = True
         if self.waiting <= 0:
             return 0
@@ -51,7 +50,7 @@ cdef class IoRefs:
         return 0
 
     cdef int end_all(self, Loop loop, list ended) except -1:
-        """The operations on this socket. What they refer to is `ended`, and the caller's to drop."""
+        """Cancel the operations on this socket. The caller drops `ended`, which holds their last references."""
         ended.extend(loop.engine.ops)
         for op in list(ended):
             if isinstance(op, ReadyOp):
@@ -106,7 +105,7 @@ cdef class IoRefs:
 
 
 cdef IoRefs io_refs_of(object sock):
-    """The socket's, or None where there is none to be had."""
+    """The socket's IoRefs, made if needed. None: its `_io_refs` is not a plain number."""
     refs = getattr(sock, "_io_refs", None)
     if type(refs) is IoRefs:
         return <IoRefs> refs

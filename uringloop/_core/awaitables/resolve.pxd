@@ -2,6 +2,6 @@ from uringloop._core.awaitables.future_op cimport FutureOp
 
 
 cdef class Resolved(FutureOp):
-    cdef object outcome       # what it returns
-    cdef object call          # ... or what to call for that when it is awaited
+    cdef object outcome       # its result
+    cdef object call          # ... or the function that returns the result, called when it is awaited
     cdef tuple arguments

@@ -1,7 +1,7 @@
-# Resolving what needs no resolver: address literals with numeric ports, and names that are to stay numbers.
-# Everything else, and every doubt, goes to BaseEventLoop's own method and so to a thread. What a literal's
-# answer consists of (kinds of socket, protocols, their order) is the C library's business: it is asked once for
-# each combination of arguments, about an address that needs no resolving either, and remembered.
+# Lookups that need no resolver: address literals with numeric ports, and getnameinfo with numeric flags. All others, and
+# all doubtful ones, go to BaseEventLoop's own method and so to a thread. The C library decides what the answer for a
+# literal consists of (kinds of socket, protocols, their order): this asks it once for each combination of arguments, about
+# an address that needs no resolver either, and keeps the answer.
 import socket
 from asyncio import base_events
 
@@ -35,7 +35,7 @@ cdef struct Template:
     int kind
     int proto
     int flags
-    PyObject *entries     # owned: a tuple of (family, kind, proto), or None where the thread must be asked
+    PyObject *entries     # owned: a tuple of (family, kind, proto), or None if only a thread can answer
 
 cdef ur_guard templates_guard
 cdef Template templates[TEMPLATES]
@@ -43,7 +43,7 @@ cdef int template_count = 0
 cdef int template_next = 0
 ur_guard_init(&templates_guard)
 
-# Other flags depend on the machine's addresses, or on how the name is written.
+# With other flags, the answer depends on the machine's addresses or on how the name is written.
 cdef int PLAIN_FLAGS = socket.AI_PASSIVE | socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 cdef int ALL_NUMERIC = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
 cdef object _getaddrinfo = socket.getaddrinfo
@@ -60,7 +60,7 @@ cdef class Resolved(FutureOp):
 
 
 cdef int _port(object port) except -2:
-    """The number, or -1 for what only the C library understands."""
+    """The port's number, or -1 for a port that only the C library understands."""
     cdef const char *text
     cdef Py_ssize_t size, i
     cdef long number = 0
@@ -81,7 +81,7 @@ cdef int _port(object port) except -2:
 
 
 cdef object _entries(int host_family, int family, int kind, int proto, int flags):
-    """The (family, kind, proto) of each part of the answer, or None."""
+    """The (family, kind, proto) of each entry of the answer, or None."""
     global template_count, template_next
     cdef Template *template
     cdef int i
@@ -106,7 +106,7 @@ cdef object _entries(int host_family, int family, int kind, int proto, int flags
     template = &templates[template_next]
     template.host_family, template.family, template.kind = host_family, family, kind
     template.proto, template.flags = proto, flags
-    # The one it replaces stays alive: somebody may be reading it, and there are few.
+    # The replaced tuple stays alive, because another thread may be reading it; there are few of them.
     template.entries = entries
     template_next = (template_next + 1) % TEMPLATES
     template_count = max(template_count, template_next, TEMPLATES if template_next == 0 else 0)
@@ -139,7 +139,7 @@ cdef object _literal(object host, int port, int family, int kind, int proto, int
         return None
     if inet_pton(AF_INET, given, &raw) == 1:
         entries = _entries(AF_INET, family, kind, proto, flags)
-        address = (host, port)  # accepted only in its one normal form
+        address = (host, port)  # inet_pton accepts an IPv4 address only in its canonical form
     elif inet_pton(AF_INET6, given, &raw) == 1:
         entries = _entries(AF_INET6, family, kind, proto, flags)
         inet_ntop(AF_INET6, &raw, text, ADDRESS_TEXT)
@@ -152,7 +152,7 @@ cdef object _literal(object host, int port, int family, int kind, int proto, int
 
 
 def getaddrinfo(Loop self, host, port, *, family=0, type=0, proto=0, flags=0):
-    """socket.getaddrinfo; a literal's answer needs no thread, and no suspension."""
+    """socket.getaddrinfo, which answers for a literal without a thread or a suspension."""
     cdef Resolved done
     cdef object answer
     cdef int number
@@ -169,14 +169,14 @@ def getaddrinfo(Loop self, host, port, *, family=0, type=0, proto=0, flags=0):
 
 
 cdef bint _are_ints(object family, object kind, object proto) except -1:
-    """Small enough for a C int, too; all else raises what it should in getaddrinfo itself."""
+    """Whether all are ints that fit into a C int; for anything else, socket.getaddrinfo raises the right exception."""
     if not (isinstance(family, int) and isinstance(kind, int) and isinstance(proto, int)):
         return False
     return -1 <= family < 1 << 30 and -1 <= kind < 1 << 30 and -1 <= proto < 1 << 30
 
 
 def getnameinfo(Loop self, sockaddr, flags=0):
-    """socket.getnameinfo; where host and service are to stay numbers nothing can block."""
+    """socket.getnameinfo, which cannot block if the flags ask for a numeric host and service."""
     cdef Resolved done
     if isinstance(flags, int) and flags & ALL_NUMERIC == ALL_NUMERIC:
         done = Resolved.__new__(Resolved)

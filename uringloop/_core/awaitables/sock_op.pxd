@@ -4,11 +4,11 @@ from uringloop._core.kernel.libc cimport sockaddr_storage, socklen_t
 
 
 cdef class SockOp(ReadyOp):
-    # The loop's thread only.
+    # Only the loop's thread uses these fields.
     cdef object sock
     cdef IoRefs refs            # the socket's, while this is submitted
-    cdef bint by_method         # it may have methods of its own: they are called
-    cdef bint readiness_known   # no ring: readiness was announced
+    cdef bint by_method         # not a plain socket.socket: its class may override methods, so we call those
+    cdef bint readiness_known   # without a ring: epoll has reported readiness
 
     cdef int forget(self) except -1
     cdef int prepare(self) except -1
@@ -17,7 +17,7 @@ cdef class SockOp(ReadyOp):
 
 
 cdef class SockRecv(SockOp):
-    cdef object wanted_size     # as given
+    cdef object wanted_size     # as the caller gave it
     cdef Py_ssize_t size
     cdef object _large(self)
 
@@ -37,9 +37,9 @@ cdef class SockRecvFromInto(SockOp):
 
 
 cdef class SockSendAll(SockOp):
-    cdef object data            # as given
-    cdef object data_view       # a memoryview of it while this waits: the collector knows how to release that, a Py_buffer not
-    cdef Py_ssize_t count       # bytes sent
+    cdef object data            # as the caller gave it
+    cdef object data_view       # a memoryview of it while this waits; not a Py_buffer, which the collector cannot release
+    cdef Py_ssize_t count       # how many bytes were sent
     cdef object _send_rest(self, const char *start, Py_ssize_t size)
     cdef object _by_method(self)
 

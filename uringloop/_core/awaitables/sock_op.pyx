@@ -1,7 +1,7 @@
-# SockOp: the sock_* coroutines on a socket the caller owns. Each tries its system call in the step that returns
-# the result, and waits for readiness in between: nothing is taken from the socket for a caller who is not there
-# to get it. Never keeps the socket's descriptor past its own end, never closes it, and lets go of it when the program
-# does: the call is then never answered, as on asyncio's own loop.
+# SockOp: the sock_* coroutines on a socket that the caller owns. Each tries its system call in the step that returns
+# the result, and waits for readiness in between, so it takes nothing from the socket unless the caller gets it. It never
+# closes the socket, and does not use the descriptor after its own end. If the program closes the socket meanwhile, it stops
+# waiting, and the call never returns, as on asyncio's own loop.
 import os
 import socket
 from asyncio import base_events
@@ -51,21 +51,21 @@ cdef extern from *:
     void ur_sock_sends_install(object type) noexcept
 
 cdef enum:
-    SCRATCH = 65536        # received into the stack and copied, up to this much
+    SCRATCH = 65536        # a receive of up to this size goes to the stack, and is copied
     LARGE = 16384          # ... unless the last receive was this large: then the copy would cost more
-    HINTED = 65536         # descriptors we keep hints for
+    HINTED = 65536         # descriptors below this number have hints
 
-# What the last receive from each descriptor suggests about the next. Only ever a matter of speed, so another
+# What the last receive from each descriptor suggests about the next one. A hint affects only speed, so another
 # object at the same address does no harm.
 cdef struct Hint:
     PyObject *sock         # borrowed, only compared
-    long drained           # the turn in which it got less than it asked for: there is nothing left to try for
+    long drained           # the turn in which a receive got less than it asked for: the socket is empty now
     bint large
 cdef Hint hints[HINTED]
 
 cdef bytes _EMPTY = b""
 cdef object _Socket = socket.socket
-# The plain numbers: what socket.socket shows are enum members, which are slow to make.
+# These give plain numbers: the properties of socket.socket make enum members, which is slow.
 cdef object _family = _socket.socket.family.__get__
 cdef object _type = _socket.socket.type.__get__
 cdef object _proto = _socket.socket.proto.__get__
@@ -77,7 +77,7 @@ cdef int fail(int error) except -1:
 
 cdef class SockOp(ReadyOp):
     cdef int prepare(self) except -1:
-        """What each of asyncio's sock_* methods checks before anything else."""
+        """Check the socket, as each of asyncio's sock_* methods does first."""
         sock = self.sock
         if type(sock) is not _Socket:
             base_events._check_ssl_socket(sock)
@@ -105,7 +105,7 @@ cdef class SockOp(ReadyOp):
         self.forget()
         ReadyOp.again(self)
         if self.sock.fileno() != self.fd:
-            fail(EBADF)  # detached or closed meanwhile: the number may be somebody else's
+            fail(EBADF)  # the socket was detached or closed meanwhile: another file may have the number
         return self.act()
 
     cdef int stop(self) except -1:
@@ -124,16 +124,16 @@ cdef class SockOp(ReadyOp):
     cdef int file_closes(self, object refs) except -1:
         if self.refs is refs:
             self.loop.engine.cancel(self)
-            self.future = None  # nobody is told any more
+            self.future = None  # which never completes
             self.forget()
         return 0
 
     cdef object act(self):
-        """The system call: its result as the coroutine's, or WAIT."""
+        """Make the system call: returns the coroutine's result, or WAIT."""
         return None
 
     cdef int unless_blocked(self, int error) except -1:
-        """True to wait, False to try again, or the error raised."""
+        """True: wait. False: try again. Raises all other errors."""
         if error == EAGAIN:
             return True
         if error == EINTR:
@@ -141,8 +141,8 @@ cdef class SockOp(ReadyOp):
         return fail(error)
 
     cdef int attempt(self, uint32_t *flags) noexcept:
-        # Nothing is asked here: who is submitted has found the socket not ready just before, and if what
-        # announces readiness is wrong, `act` finds out.
+        # This makes no system call: `act` found the socket not ready just before the submission, and tries again when epoll
+        # reports readiness, whether that report is right or not.
         self.readiness_known = not self.readiness_known
         return -EAGAIN if self.readiness_known else <int> self.events
 
@@ -153,10 +153,10 @@ cdef class SockRecv(SockOp):
         cdef ssize_t got
         cdef Hint *hint = hint_for(self.fd, self.sock)
         if self.res == 0:
-            # Not waited for readiness yet.
+            # The first call: it has not waited for readiness yet.
             self.size = self.wanted_size
             if self.size < 0:
-                return self.sock.recv(self.wanted_size)  # raises what it should
+                return self.sock.recv(self.wanted_size)  # raises the right exception
             if hint is not NULL and hint.drained == self.loop.turns and self.loop.runner:
                 return WAIT
         if self.by_method:
@@ -177,7 +177,7 @@ cdef class SockRecv(SockOp):
                 return WAIT
 
     cdef object _large(self):
-        """The same straight into the bytes object, which is then cut to size."""
+        """Receive directly into the bytes object, and then cut that to size."""
         cdef ssize_t got = -1
         cdef object data
         while True:
@@ -214,10 +214,10 @@ cdef class SockRecvInto(SockOp):
         try:
             PyObject_GetBuffer(self.buffer, &view, PyBUF_WRITABLE)
         except (BufferError, TypeError):
-            return self.sock.recv_into(self.buffer)  # raises what it should
+            return self.sock.recv_into(self.buffer)  # raises the right exception
         try:
             while True:
-                # As recv_into does: nothing is asked for nothing, an EOF is not consumed either.
+                # As recv_into does: make no call for an empty buffer, which consumes no EOF either.
                 got = c_recv(self.fd, view.buf, view.len, MSG_DONTWAIT) if view.len else 0
                 if got >= 0:
                     return got
@@ -259,7 +259,7 @@ cdef class SockRecvFromInto(SockOp):
         try:
             PyObject_GetBuffer(self.buffer, &view, PyBUF_WRITABLE)
         except (BufferError, TypeError):
-            return self.sock.recvfrom_into(self.buffer, size)  # raises what it should
+            return self.sock.recvfrom_into(self.buffer, size)  # raises the right exception
         try:
             if size < 0 or size > view.len or not address_is_known(family_of(self.sock)):
                 try:
@@ -286,7 +286,7 @@ cdef class SockSendAll(SockOp):
         try:
             return SockOp.first(self)
         except BaseException:
-            self.data = self.data_view = None  # the traceback may keep us
+            self.data = self.data_view = None  # the exception's traceback may keep this object alive
             raise
 
     cdef object again(self):
@@ -404,13 +404,13 @@ cdef class SockWritable(SockOp):
 
 
 cdef int family_of(object sock) except -1:
-    """-1 is no family: 0 (AF_UNSPEC) stands for objects that only look like sockets."""
+    """The socket's address family. 0 (AF_UNSPEC) for an object that only looks like a socket; -1 would be an error."""
     if type(sock) is _Socket:
         return _family(sock)
     return 0
 
 
-# The methods. `self` is the loop: they are EventLoop's.
+# Methods of EventLoop: `self` is the loop.
 
 cdef inline int _begin(SockOp op, Loop loop, object sock, bint write) except -1:
     op.loop = loop
@@ -430,7 +430,7 @@ def sock_recv(Loop self, sock, n):
 
 
 def sock_recv_into(Loop self, sock, buf):
-    """Receive into a writable buffer; the number of bytes."""
+    """Receive into a writable buffer; returns the number of bytes."""
     cdef SockRecvInto op = SockRecvInto.__new__(SockRecvInto)
     _begin(op, self, sock, False)
     op.buffer = buf
@@ -438,7 +438,7 @@ def sock_recv_into(Loop self, sock, buf):
 
 
 def sock_recvfrom(Loop self, sock, bufsize):
-    """Receive a datagram of up to bufsize bytes, and the address it came from."""
+    """Receive a datagram of up to bufsize bytes; returns it with the sender's address."""
     cdef SockRecvFrom op = SockRecvFrom.__new__(SockRecvFrom)
     _begin(op, self, sock, False)
     op.wanted_size = bufsize
@@ -446,7 +446,7 @@ def sock_recvfrom(Loop self, sock, bufsize):
 
 
 def sock_recvfrom_into(Loop self, sock, buf, nbytes=0):
-    """Receive a datagram into a writable buffer: the number of bytes, and the address it came from."""
+    """Receive a datagram into a writable buffer; returns the number of bytes and the sender's address."""
     cdef SockRecvFromInto op = SockRecvFromInto.__new__(SockRecvFromInto)
     _begin(op, self, sock, False)
     op.buffer = buf
@@ -463,7 +463,7 @@ def sock_sendall(Loop self, sock, data):
 
 
 def sock_sendto(Loop self, sock, data, address):
-    """Send a datagram; the number of bytes."""
+    """Send a datagram; returns the number of bytes."""
     cdef SockSendTo op = SockSendTo.__new__(SockSendTo)
     _begin(op, self, sock, True)
     op.data = data
@@ -472,7 +472,7 @@ def sock_sendto(Loop self, sock, data, address):
 
 
 def sock_accept(Loop self, sock):
-    """Accept a connection: its non-blocking socket, and the peer's address."""
+    """Accept a connection; returns its non-blocking socket and the peer's address."""
     cdef SockAccept op = SockAccept.__new__(SockAccept)
     _begin(op, self, sock, False)
     return op
