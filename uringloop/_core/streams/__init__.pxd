@@ -1,1 +1,1 @@
-# asyncio's StreamReader and StreamWriter, read and written without Python frames.
+# Compiled methods for asyncio's StreamReader and StreamWriter: reads and writes run no Python frames.

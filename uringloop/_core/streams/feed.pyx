@@ -1,6 +1,6 @@
-# Feeding asyncio's own StreamReader: what its StreamReaderProtocol.data_received does, without the three Python
+# Feeding asyncio's own StreamReader: does the work of StreamReaderProtocol.data_received, without its three Python
 # frames and the bytes object in between; most programs receive through it. Only for the stock classes with their
-# stock methods: a subclass, or a replaced method, is called as ever. Owns nothing.
+# stock methods: a subclass or a replaced method is called as usual. Owns nothing.
 from asyncio import exceptions, streams
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
@@ -13,7 +13,7 @@ from uringloop._core.streams.writer cimport adopt_writer_of
 
 cdef extern from *:
     """
-    /* What a weak reference refers to, or None. */
+    /* The object that a weak reference refers to, or None. */
     static inline PyObject *ur_referred(PyObject *reference) {
     #if PY_VERSION_HEX >= 0x030D0000
         PyObject *found;
@@ -37,7 +37,7 @@ cdef object _wakeup_waiter = _Reader._wakeup_waiter
 
 
 cdef bint can_feed(object protocol) except -1:
-    """Does data for this protocol end in a stock StreamReader? That is then adopted, and a server's writer with it."""
+    """Whether this protocol's data goes to a stock StreamReader. If so, adopts the reader, and a server's writer with it."""
     if type(protocol) is not _Protocol or _Protocol.data_received is not _data_received:
         return False
     if _Reader.feed_data is not _feed_data or _Reader._wakeup_waiter is not _wakeup_waiter:
@@ -50,12 +50,12 @@ cdef bint can_feed(object protocol) except -1:
 
 
 cdef int feed(object protocol, const char *data, Py_ssize_t length) except -1:
-    """Append to the reader's buffer, wake who waits, and pause reading where there is too much."""
+    """Append to the reader's buffer, wake the task that waits, and pause reading if the buffer is too full."""
     return _feed(protocol, data, length, None)
 
 
 cdef int feed_bytes(object protocol, bytes data) except -1:
-    """The same with an object, which may become the reader's result as it is."""
+    """The same with a bytes object, which may itself become the reader's result."""
     return _feed(protocol, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), data)
 
 
@@ -69,14 +69,14 @@ cdef int _feed(object protocol, const char *data, Py_ssize_t length, bytes whole
         return 0
     stream = referred(reference)
     if stream is None:
-        return 0  # nobody will read: asyncio drops it too
+        return 0  # the reader is gone, so asyncio drops the data too
     if type(stream) is not _Reader and not is_adopted(stream):
-        return feed_by_method(stream, data, length, whole)  # the program has put another in its place
+        return feed_by_method(stream, data, length, whole)  # the program has replaced the reader
     attributes = attributes_of(stream)
     assert not attributes["_eof"], "feed_data after feed_eof"
     buffer = attributes["_buffer"]
     if type(buffer) is not bytearray:
-        return feed_by_method(stream, data, length, whole)  # of the program's own
+        return feed_by_method(stream, data, length, whole)  # the program has replaced the buffer
     size = PyByteArray_GET_SIZE(buffer)
     waiter = attributes["_waiter"]
     if waiter is not None and is_adopted(stream):
@@ -91,7 +91,7 @@ cdef int _feed(object protocol, const char *data, Py_ssize_t length, bytes whole
                 return 0
             reading.chunk = None
         elif reading.exactly and size + length < reading.wanted:
-            # Waking it to look and wait again, and pausing until it does, would come to this.
+            # The result is the same as if we woke the task, which would look and wait again.
             return _append(buffer, size, data, length)
     _append(buffer, size, data, length)
     if waiter is not None:
@@ -110,7 +110,7 @@ cdef int feed_by_method(object stream, const char *data, Py_ssize_t length, byte
 
 
 cdef bint wake(object waiter) except -1:
-    """False: it was cancelled, which its task will learn when it runs."""
+    """False: the future was cancelled, which its task will see when it runs."""
     try:
         waiter.set_result(None)
     except exceptions.InvalidStateError:

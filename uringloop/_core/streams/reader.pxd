@@ -2,10 +2,10 @@ from uringloop._core.awaitables.coroutine cimport Coroutine
 
 
 cdef class Reading(Coroutine):
-    # The loop's thread only.
+    # Only the loop's thread uses these fields.
     cdef Reader reader
     cdef object stream         # the StreamReader
-    cdef bytes chunk           # handed over by the stream's feeder: the result, once the task runs
+    cdef bytes chunk           # the result, which the feeder has handed over; the task returns it when it runs
     cdef Py_ssize_t wanted
     cdef bint exactly
 
@@ -18,8 +18,8 @@ cdef class Reading(Coroutine):
 
 
 cdef class Reader:
-    # What an adopted StreamReader carries. The loop's thread only.
-    cdef Reading waiting       # suspended, and to be woken by the stream's waiter; else None
+    # An adopted StreamReader's additional state. Only the loop's thread uses it.
+    cdef Reading waiting       # the suspended one that the stream's waiter wakes, or None
 
 
 cdef bint adopt(object stream) except -1

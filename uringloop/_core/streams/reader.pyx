@@ -1,7 +1,7 @@
-# Reading: asyncio's own StreamReader, read without Python frames. A stock StreamReader of a stream of ours is
-# adopted: its class becomes a subclass whose read() and readexactly() are compiled, all else is asyncio's and so
-# is all its state. A chunk that arrives while somebody waits for just that is handed over as it is, past the buffer.
-# Where it was not taken (the task was cancelled, or the stream ended first) it goes back in front.
+# Reading: compiled read() and readexactly() for asyncio's own StreamReader. The stock StreamReader of one of our streams is
+# adopted: its class becomes a subclass with these two methods; all else, and all state, stays asyncio's. If a chunk arrives
+# while a task waits for it and it fits, the task gets that chunk itself, past the buffer. If the task does not take it
+# (it was cancelled, or the stream ended first), the chunk goes to the front of the buffer.
 from asyncio import exceptions, futures, streams
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
@@ -40,7 +40,7 @@ cdef object _resume = _Reader._maybe_resume_transport
 
 
 cdef class Reader:
-    """What an adopted StreamReader carries."""
+    """An adopted StreamReader's additional state."""
 
 
 cdef class Reading(Coroutine):
@@ -86,7 +86,7 @@ cdef class Reading(Coroutine):
 
     cdef object take(self, dict attributes, object buffer, Py_ssize_t size):
         cdef bytes data
-        if type(buffer) is not bytearray:  # the program has put another in its place
+        if type(buffer) is not bytearray:  # the program has replaced it
             data = bytes(buffer[:size])
             PySequence_DelSlice(buffer, 0, size)
         else:
@@ -114,7 +114,8 @@ cdef class Reading(Coroutine):
         else:
             self.future = loop.create_future()
         attributes["_waiter"] = self.future
-        # One that is already there has a chunk and is about to return it: what we get must stay behind that.
+        # Another Reading may be there, which has its chunk and is about to return it. Our data comes after that chunk, so we
+        # must not replace it.
         if self.reader.waiting is None:
             self.reader.waiting = self
         return WAIT
@@ -127,7 +128,7 @@ cdef class Reading(Coroutine):
         return 0
 
     cdef bint fits(self, Py_ssize_t length) noexcept:
-        """May a chunk of this length, which comes when the buffer is empty, be all of the result?"""
+        """Whether a chunk of this length can be the whole result, if the buffer is empty."""
         return length == self.wanted if self.exactly else length <= self.wanted
 
     cdef int left(self) except -1:
@@ -136,7 +137,7 @@ cdef class Reading(Coroutine):
         if chunk is not None:
             self.chunk = None
             PySequence_SetSlice(self.stream._buffer, 0, 0, chunk)
-            self.stream._wakeup_waiter()  # of somebody who began to wait since
+            self.stream._wakeup_waiter()  # another task may have started to wait meanwhile
         return 0
 
 
@@ -151,21 +152,21 @@ cdef object _begin(object stream, object n, bint exactly):
 
 
 def read(self, n=-1):
-    """Read up to `n` bytes, all until the end of the stream if that is negative."""
+    """Read up to `n` bytes; if `n` is negative, read until the end of the stream."""
     if type(n) is int and 0 <= n < 1 << 60:
         return _begin(self, n, False)
     return _read(self, n)
 
 
 def readexactly(self, n):
-    """Read `n` bytes; IncompleteReadError, with what there was, if the stream ends before."""
+    """Read exactly `n` bytes. If the stream ends before, raise IncompleteReadError with the bytes that there were."""
     if type(n) is int and 0 <= n < 1 << 60:
         return _begin(self, n, True)
     return _readexactly(self, n)
 
 
 cdef int _take_back(object stream) except -1:
-    """What was handed over and not returned yet is in the buffer again, for all to see."""
+    """Put a chunk that was handed over but not returned yet back into the buffer, where asyncio's code sees it."""
     cdef Reading reading = (<Reader> stream._uringloop_reader).waiting
     if reading is None or reading.chunk is None:
         return 0
@@ -185,7 +186,7 @@ def set_exception(self, exc):
 
 
 def exception(self):
-    return self._exception  # drain() asks each time
+    return self._exception  # compiled because drain() calls it each time
 
 
 ur_readings_install(<object> Reading)
@@ -195,7 +196,7 @@ readexactly.__qualname__ = "StreamReader.readexactly"
 returns_coroutine(read)
 returns_coroutine(readexactly)
 
-# Named as the class it stands for: it is that class, but for how fast it is.
+# It has the name of asyncio's class, from which it differs only in speed.
 cdef object _Adopted = type("StreamReader", (_Reader,), {
     "__slots__": (), "__doc__": _Reader.__doc__, "__module__": _Reader.__module__, "read": read,
     "readexactly": readexactly, "feed_eof": feed_eof, "set_exception": set_exception,
@@ -204,7 +205,7 @@ cdef object _Adopted = type("StreamReader", (_Reader,), {
 
 
 cdef bint _can_be_adopted() except -1:
-    """The canary of what attributes_of and exchange_class rely on."""
+    """The canary for attributes_of and exchange_class."""
     stream = stock_reader()
     attributes_of(stream)["_uringloop_reader"] = _Adopted
     exchange_class(stream, _Adopted)
@@ -224,8 +225,8 @@ cdef Reader reader_of(dict attributes):
 
 
 cdef bint adopt(object stream) except -1:
-    """Make a stock StreamReader one that is read by compiled code. False: it is no stock one, or asyncio's
-    methods were replaced."""
+    """Give a stock StreamReader the compiled methods. False: it is not a stock one, or the program has replaced methods of
+    asyncio's class."""
     if type(stream) is _Adopted:
         return True
     if not _adopts or type(stream) is not _Reader or type(stream._buffer) is not bytearray:

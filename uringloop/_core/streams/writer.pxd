@@ -2,18 +2,18 @@ from uringloop._core.awaitables.coroutine cimport Coroutine
 
 
 cdef class Draining(Coroutine):
-    # The loop's thread only.
+    # Only the loop's thread uses these fields.
     cdef object reader         # the StreamReader, or None
     cdef object protocol
     cdef object transport
-    cdef bint in_line          # our future is one of the protocol's, to be removed
+    cdef bint in_line          # our future is among the protocol's _drain_waiters, and must be removed
 
     cdef object go_on(self)
     cdef int leave_line(self) except -1
 
 
 cdef class Connected:
-    # In the place of a server's client_connected_cb until it is called. Never changes.
+    # Replaces a server's client_connected_cb until that is called. Never changes.
     cdef object callback
 
 

@@ -1,6 +1,6 @@
-# Writing: asyncio's own StreamWriter, written to without Python frames. The stock writer that a server's protocol makes
-# for a client is adopted, as its reader is (reader.pyx): its class becomes a subclass whose write() and drain()
-# are compiled. A program's own writers, which nobody shows us, stay as they are.
+# Writing: compiled write() and drain() for asyncio's own StreamWriter. The stock writer that a server's protocol makes
+# for a client is adopted, like its reader (reader.pyx): its class becomes a subclass with these two methods. Writers that
+# a program makes itself stay as they are, because this file never sees them.
 from asyncio import futures, streams
 
 from uringloop._core.awaitables.coroutine cimport WAIT, Coroutine, resumed_early, returns_coroutine
@@ -37,7 +37,8 @@ cdef class Draining(Coroutine):
             if error is not None:
                 raise error
         if self.transport.is_closing():
-            # For a turn, so that connection_lost() may be told: who writes and drains on and on finds out.
+            # Wait for one turn, so that connection_lost() can be called: a program that writes and drains in a loop then
+            # gets its exception.
             self.future = self.protocol._loop.create_future()
             self.protocol._loop.call_soon(futures._set_result_unless_cancelled, self.future, None)
             return WAIT
@@ -78,7 +79,7 @@ def write(self, data):
 
 
 def drain(self):
-    """Wait until the write buffer is no longer too full; raises what the connection was lost by."""
+    """Wait until the write buffer is no longer too full. Raises the exception by which the connection was lost."""
     cdef Draining draining
     cdef dict attributes = attributes_of(self)
     cdef object protocol = attributes["_protocol"]
@@ -103,7 +104,7 @@ cdef object _Adopted = type("StreamWriter", (_Writer,), {
 
 
 cdef class Connected:
-    """A server's client_connected_cb, to which its writer goes adopted."""
+    """Wraps a server's client_connected_cb, and adopts the writer before it calls that."""
 
     def __call__(self, reader, writer):
         if type(writer) is _Writer:
@@ -112,7 +113,8 @@ cdef class Connected:
 
 
 cdef int adopt_writer_of(object protocol) except -1:
-    """The one that this stock protocol of a server will make for its client, unless asyncio's methods were replaced."""
+    """Adopt the writer that a server's stock protocol will make for its client, unless the program has replaced methods of
+    asyncio's classes."""
     cdef Connected connected
     cdef object callback = protocol._client_connected_cb
     if callback is None or type(callback) is Connected:
