@@ -1,1 +1,1 @@
-# All that relies on CPython beyond its documented API.
+# All code that relies on CPython beyond its documented API.

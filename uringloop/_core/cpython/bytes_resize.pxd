@@ -1,5 +1,5 @@
-# Making new bytes shorter in place, before any other code has seen them. `_PyBytes_Resize` is documented in spite of its
-# name: it frees the bytes, and sets the pointer to NULL, where there is no memory.
+# _PyBytes_Resize: makes new bytes shorter in place, before any other code has seen them. It is documented in spite of its
+# name: if there is no memory, it frees the bytes and sets the pointer to NULL.
 from cpython.object cimport PyObject
 
 cdef extern from "Python.h":

@@ -1,8 +1,8 @@
-"""Canaries: whether the CPython that runs is the one the core knows, in each thing beyond the documented API.
+"""Canaries: check that the running CPython behaves as the core knows it, beyond the documented API.
 
-A piece of the core that relies on such a thing asks `relied_on` once, when it is imported. If CPython turns out to be
-different there, the piece takes its plain path: the same behaviour in the documented way, or asyncio's own code. The
-environment variable URINGLOOP_PLAIN=name,name makes pieces take it anyway, so that tests can run it on any Python.
+Each piece of the core that relies on undocumented behaviour calls `relied_on` once, when it is imported. If CPython
+behaves differently, the piece takes its plain path: the same result by documented means, or asyncio's own code.
+URINGLOOP_PLAIN=name,name in the environment forces the plain path of any piece, so that tests can run it on any Python.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-# What each piece relies on.
+# The behaviour that each piece relies on, and its plain path.
 PIECES = {
     "own_context": "A contextvars.Context has the fields that it has had since 3.7, a thread's state refers to the"
     " current one, and there is a GIL. Plain: each handle copies its context at once.",
     "adopted_streams": "asyncio's StreamReader, StreamWriter and StreamReaderProtocol keep their state in the"
     " attributes that the core reads and sets, and an instance can be given another class. Plain: asyncio's methods.",
     "io_refs": "socket.close() compares `_io_refs <= 0` once, just before it closes the descriptor. Plain: an"
-    " operation that waits for a socket keeps the file open until it ends, and is not told of the close.",
+    " operation that waits for a socket keeps the file open until it ends, and does not notice the close.",
     "coroutine_frames": "A running coroutine holds the link to the exception that it handles, a suspended one a"
-    " reference to its frame, and the functions of a module share the name of its file. Plain: a condition's lock knows"
-    " its tasks by their loop and the GeneratorExit alone, so one that goes on after it may release what others hold.",
-    "free_lists": "A compiled class is a static type whose objects are one block of memory of a fixed size, which"
-    " PyObject_Init makes a new object of. Plain: the allocator makes each object.",
+    " reference to its frame, and all functions of a module share the name of its file. Plain: a condition's lock knows"
+    " its tasks only by their loop and the GeneratorExit, so a task that catches that may release another's lock.",
+    "free_lists": "A compiled class is a static type whose objects are one block of memory of a fixed size, in which"
+    " PyObject_Init makes a new object. Plain: the allocator makes each object.",
 }
 
 _state: dict[str, bool] = {}
 
 
 def forced_plain() -> set[str]:
-    """The names in URINGLOOP_PLAIN. A name that is no piece is a mistake worth an exception."""
+    """The names in URINGLOOP_PLAIN. Raises ValueError for a name that is not a piece."""
     names = {name.strip() for name in os.environ.get("URINGLOOP_PLAIN", "").split(",") if name.strip()}
     unknown = names.difference(PIECES)
     if unknown:
@@ -49,19 +49,19 @@ _plain = forced_plain()
 
 
 def relied_on(piece: str, as_known: bool) -> bool:
-    """May the piece rely on what its canary has found to be `as_known`?"""
+    """Whether the piece may rely on CPython; `as_known` is its canary's result."""
     found = as_known and piece not in _plain
-    _state[piece] = _state.get(piece, True) and found  # a free list asks for each class
+    _state[piece] = _state.get(piece, True) and found  # free lists call this once for each class
     return found
 
 
 def state() -> dict[str, bool]:
-    """Whether each piece relies on CPython's insides. False: it takes its plain path, or this build has none."""
+    """Whether each piece relies on CPython. False: it takes its plain path, or this build doesn't have the piece."""
     return {piece: _state.get(piece, False) for piece in PIECES}
 
 
 class _Loop:
-    """As much of a loop as streams ask for when they are made."""
+    """The methods of a loop that the constructors of streams call."""
 
     def get_debug(self) -> bool:
         return False
@@ -164,7 +164,7 @@ def _writer_is_as_known() -> bool:
 
 
 def streams_are_as_known() -> bool:
-    """Do asyncio's streams keep in their attributes what the core takes for it?"""
+    """Whether asyncio's streams keep their state in the attributes that the core uses."""
     try:
         return _reader_is_as_known() and _writer_is_as_known()
     except Exception:
@@ -172,7 +172,7 @@ def streams_are_as_known() -> bool:
 
 
 def sockets_are_as_known() -> bool:
-    """Does a socket ask its `_io_refs` before it closes its descriptor? The one that is asked here has none."""
+    """Whether a socket compares its `_io_refs` before it closes its descriptor. Checked on one without a descriptor."""
     order: list[str] = []
 
     class Refs:
@@ -206,7 +206,7 @@ class _Pause:
 
 
 def coroutine_frames_are_as_known(own_frame: Callable[[], Any], is_exiting: Callable[[Any], bool]) -> bool:
-    """Is a coroutine seen by its frame, and seen to be destroyed?"""
+    """Whether `own_frame` finds a coroutine by its frame, and `is_exiting` sees that it is being destroyed."""
     seen: list[bool] = []
 
     async def suspended() -> None:

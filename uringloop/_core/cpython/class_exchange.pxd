@@ -1,8 +1,8 @@
-# Giving an instance another class: `instance.__class__ = wanted`, which on a free-threaded Python stops all threads.
-# That takes a millisecond where another loop is in compiled code, and a program that ends just then may hang: a daemon
-# thread ends with the lock for it. Without the GIL the class is therefore exchanged in place, after the attributes went
-# into a dictionary of their own, as the assignment has it. Only for an instance that no other thread uses yet, and for two
-# classes of one layout: a plain subclass with no slots of its own.
+# exchange_class: gives an instance another class, like `instance.__class__ = wanted`. On a free-threaded Python that
+# assignment stops all threads. It takes a millisecond if another loop is in compiled code, and a program that ends just
+# then may hang, because a daemon thread ends while it holds the lock. So without the GIL this sets the class in place,
+# after it has moved the attributes into a dictionary of their own, as the assignment does. Only for an instance that no
+# other thread uses yet, and for two classes of one layout: a plain subclass without slots of its own.
 cdef extern from *:
     """
     #ifdef Py_GIL_DISABLED

@@ -1,5 +1,5 @@
-# Entering and leaving the contextvars.Context that a protocol's methods run in, by a borrowed reference. Documented API,
-# declared once, since Cython's own declaration takes an object and would count it.
+# context_enter and context_exit: enter and leave the contextvars.Context of a protocol, by a borrowed reference. This is
+# documented API, but Cython's own declaration takes an object, and would count its references.
 from cpython.object cimport PyObject
 
 cdef extern from "Python.h":

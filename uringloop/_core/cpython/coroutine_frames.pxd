@@ -1,21 +1,21 @@
-# Which coroutine of the program calls, told by its frame, and whether it handles the GeneratorExit that destroys it. Frames of
-# coroutines are documented; what a running coroutine handles, and that it alone refers to its frame, is not. For one module:
-# what has the static functions is that module.
+# Finds the program's coroutine that calls, by its frame, and tells whether that handles the GeneratorExit that destroys it.
+# CPython documents the frames of coroutines, but not how to see which exception a running coroutine handles, nor that only
+# the coroutine refers to its frame. Only one module can use this, because it has the only copy of the static variables.
 from cpython.object cimport PyObject
 
 cdef extern from *:
     """
-    static PyObject *ur_helpers[2]; /* the files of coroutines that acquire and release for their caller */
+    static PyObject *ur_helpers[2]; /* the files whose coroutines acquire and release for their caller */
 
     static int ur_is_a_helper(PyFrameObject *frame) {
         PyCodeObject *code = PyFrame_GetCode(frame);
-        PyObject *file = code->co_filename; /* the functions of a module share the object */
+        PyObject *file = code->co_filename; /* all functions of a module share this object */
         Py_DECREF(code);
         return file == ur_helpers[0] || file == ur_helpers[1];
     }
 
-    /* Does this coroutine handle the GeneratorExit that destroys it? The interpreter has linked what each running coroutine
-     * handles; the link is in the coroutine itself. */
+    /* Whether this coroutine handles the GeneratorExit that destroys it. The interpreter keeps a linked list of the exceptions
+     * that running coroutines handle; a coroutine's item lies in the coroutine itself. */
     static int ur_is_exiting(PyObject *coroutine) {
         _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
         char *begin = (char *)coroutine, *end = begin + Py_TYPE(coroutine)->tp_basicsize;
@@ -23,9 +23,10 @@ cdef extern from *:
         return item != NULL && item->exc_value != NULL && PyErr_GivenExceptionMatches(item->exc_value, PyExc_GeneratorExit);
     }
 
-    /* The nearest frame of a coroutine, or generator, of the program: from `frame` on, whose reference it takes, among
-     * `most`. NULL, with no exception: there is none. Below a coroutine that is destroyed come the frames of the code that
-     * destroys it, and a collection may begin in any: `beyond_exiting` says whether they count. */
+    /* Finds the nearest frame of a coroutine, or generator, of the program among `most` frames from `frame` on, and takes over
+     * the reference to `frame`. NULL, without an exception: there is none. Below a coroutine that is being destroyed are the
+     * frames of the code that destroys it, which may be any code, because a collection can begin anywhere:
+     * `beyond_exiting` says whether to search them, too. */
     static PyObject *ur_coroutine_frame(PyFrameObject *frame, int most, int beyond_exiting) {
         PyFrameObject *back;
         PyObject *owner;
@@ -52,7 +53,7 @@ cdef extern from *:
         return NULL;
     }
 
-    static int ur_frames_are_used = 1; /* 0: no coroutine of the program is ever found */
+    static int ur_frames_are_used = 1; /* 0, the plain path: never finds a coroutine */
 
     static PyObject *ur_own_frame(int most) {
         PyFrameObject *frame;
@@ -63,7 +64,7 @@ cdef extern from *:
         return ur_coroutine_frame(frame, most, most > 0);
     }
 
-    /* Of what ur_own_frame has found: of the same coroutine, or of one that awaits it. */
+    /* The next frame after one that ur_own_frame has found: of the same coroutine, or of one that awaits it. */
     static PyObject *ur_next_frame(PyObject *frame) {
         PyObject *owner = PyFrame_GetGenerator((PyFrameObject *)frame);
         int exiting = owner != NULL && ur_is_exiting(owner);
@@ -71,8 +72,9 @@ cdef extern from *:
         return exiting ? NULL : ur_coroutine_frame(PyFrame_GetBack((PyFrameObject *)frame), -1, 0);
     }
 
-    /* A suspended coroutine has a reference to its frame, one that has ended has not. (PyFrame_GetGenerator would not be safe
-     * free-threaded: another thread may be destroying the coroutine.) */
+    /* Whether the frame's coroutine has ended: only a coroutine that has not ended refers to its frame, beside the caller's
+     * own `references`. (PyFrame_GetGenerator would not be safe free-threaded: another thread may be destroying the
+     * coroutine.) */
     static int ur_is_of_nobody(PyObject *frame, Py_ssize_t references) { return Py_REFCNT(frame) <= references; }
 
     static int ur_is_destroyed(void) {

@@ -1,9 +1,9 @@
-/* Free lists: memory of dead objects of one class, which the next objects are made in.
+/* Free lists: keep the memory of dead objects of one class for the next objects of that class.
  *
- * A free list replaces tp_alloc and tp_free of one exact type, so that the objects made and dropped
+ * A free list replaces tp_alloc and tp_free of one exact type, so that objects made and dropped
  * once per call or packet never reach the allocator, nor count as allocations for the cyclic collector.
- * It is touched under the GIL only; free-threaded and debug builds go without (the debug build so that
- * sanitizers and counters see every birth and death). */
+ * Only the GIL protects it, so free-threaded builds have none; nor have debug builds, whose sanitizers and
+ * counters must see every birth and death. */
 #ifndef URINGLOOP_FREE_LIST_H
 #define URINGLOOP_FREE_LIST_H
 
@@ -17,7 +17,8 @@
 #endif
 #define UR_FREE_LIST_MAX 1024
 
-/* The canary: a static type whose objects are one block of a fixed size, with nothing in front but the collector's header. */
+/* The canary: whether this is a static type whose objects are one block of a fixed size, preceded only by the collector's
+ * header. */
 static inline int ur_objects_are_as_known(const PyTypeObject *type) {
     unsigned long other = Py_TPFLAGS_HEAPTYPE;
 #ifdef Py_TPFLAGS_MANAGED_DICT
@@ -32,7 +33,7 @@ static inline int ur_objects_are_as_known(const PyTypeObject *type) {
     return (type->tp_flags & other) == 0 && type->tp_itemsize == 0 && type->tp_basicsize > (Py_ssize_t)sizeof(PyObject);
 }
 
-/* Asked once for each class. Where the question itself fails, for want of memory, there is no list. */
+/* Called once for each class. If the call itself fails, for lack of memory, the class gets no free list. */
 static inline int ur_may_reuse(PyObject *type) {
     PyObject *canaries, *answer = NULL;
     int may = 0;

@@ -1,17 +1,17 @@
-/* The context a callback runs in where none was given: a copy of the current one, as asyncio promises.
+/* The context of a callback for which the caller gave none: a copy of the current one, as asyncio promises.
  *
- * The copy is made late. What would be copied is one reference to an immutable map of the variables, so a pending handle
- * keeps that map, and is lent a context around it while it runs; most callbacks neither keep their context nor ask for
- * it, and then the same one is lent to the next. What the callback set stays with the handle, in the map it gave back: a
- * reader runs again in what it left. A hundred thousand pending callbacks so make no contexts, and the collector, which
- * time and again would look at all of them, sees none.
+ * The copy is made late. A copy would be one reference to an immutable map of the variables, so a pending handle keeps
+ * only that map, and borrows a context around it while its callback runs. Most callbacks neither keep their context nor
+ * ask for it, and then the next handle borrows the same one. The variables that the callback set stay in the handle's map,
+ * so a reader's next run sees them. This way a hundred thousand pending callbacks make no contexts, which the collector
+ * would otherwise look at again and again.
  *
- * A context leaves its map only where nobody else can have come by it: one reference, no weak one, not entered. If
- * somebody did (asked the handle for it, or a greenlet that left in the middle of the callback still has it), the handle
- * keeps that context, as if it had been copied at once.
+ * A handle takes the map out of the context again only if no other code can have got that context: it has one reference,
+ * no weak reference, and is not entered. If other code has (the program asked the handle for it, or a greenlet that left
+ * in the middle of the callback still has it), the handle keeps that context, as if it had been copied at once.
  *
- * That takes the layout of a context, which CPython has not changed since 3.7 and does not promise: a canary looks at it
- * once (canaries.py), and where it is another, or there is no GIL to lend under, each handle has its copy from the start. */
+ * This depends on the layout of a context, which CPython has not changed since 3.7 but does not promise. A canary checks
+ * it once (canaries.py). If it differs, and without the GIL, each handle has its copy from the start. */
 #ifndef URINGLOOP_OWN_CONTEXT_H
 #define URINGLOOP_OWN_CONTEXT_H
 
@@ -19,12 +19,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What a handle's reference is: a context of the caller's, the handle's own, the map of one to come, one that is lent. */
+/* What a handle's reference is: the caller's context, the handle's own, the map for a later one, or a borrowed one. */
 enum { UR_CONTEXT_GIVEN, UR_CONTEXT_COPIED, UR_CONTEXT_MAP, UR_CONTEXT_LENT };
 
 typedef struct {
     PyObject_HEAD
-    PyObject *previous; /* the one it was entered from */
+    PyObject *previous; /* the context from which this one was entered */
     PyObject *map;
     PyObject *weak_references;
     int entered;
@@ -38,11 +38,11 @@ static inline PyObject *ur_context_around(PyObject *map) { return map; } /* not 
 static inline PyObject *ur_context_borrow(PyObject *map) { return map; } /* not called */
 static inline void ur_context_return(PyObject **own, uint8_t *kind) { (void)own; (void)kind; } /* not called */
 #else
-static int UR_CONTEXTS_ARE_LATE;   /* the layout is what we know, and the switch allows it */
-static PyObject *ur_empty_map;     /* a context that lies about must have one: the collector shows it to programs */
-static PyObject *ur_spare_context; /* waits to be lent; NULL while it is */
+static int UR_CONTEXTS_ARE_LATE;   /* the layout is the known one, and the switch allows it */
+static PyObject *ur_empty_map;     /* for the spare context, which must have a map: programs can find it by the collector */
+static PyObject *ur_spare_context; /* the context to lend; NULL while it is lent */
 
-/* The canary: 1 where the layout is what we know, -1 with an exception. */
+/* The canary: 1 if the layout is the known one, -1 with an exception. */
 static inline int ur_contexts_are_as_known(void) {
     PyObject *context = PyContext_New(), *map;
     int as_known = 0;
@@ -60,7 +60,7 @@ static inline int ur_contexts_are_as_known(void) {
     return as_known;
 }
 
-/* Once, where the layout is known. */
+/* Called once, if the layout is the known one. */
 static inline int ur_lend_contexts(void) {
     PyObject *context = PyContext_New();
     if (context == NULL) return -1;
@@ -71,7 +71,7 @@ static inline int ur_lend_contexts(void) {
     return 0;
 }
 
-/* A context of the map, whose reference it takes over; that is the caller's still where there is no memory. */
+/* Makes a context with this map, and takes over the reference to the map, except if there is no memory. */
 static inline PyObject *ur_context_around(PyObject *map) {
     PyObject *context = PyContext_New(), *empty;
     if (context == NULL) return NULL;
@@ -86,7 +86,7 @@ static inline PyObject *ur_context_borrow(PyObject *map) {
     if (context == NULL) return ur_context_around(map);
     ur_spare_context = NULL;
     ((ur_context *)context)->map = map;
-    Py_DECREF(ur_empty_map); /* ours is left */
+    Py_DECREF(ur_empty_map); /* not the last reference: the variable has one */
     return context;
 }
 
@@ -107,7 +107,7 @@ static inline void ur_context_return(PyObject **own, uint8_t *kind) {
 
 static inline PyObject *ur_context_copy(uint8_t *kind) {
     if (UR_CONTEXTS_ARE_LATE) {
-        PyObject *current = PyThreadState_Get()->context; /* NULL: nobody has used one in this thread */
+        PyObject *current = PyThreadState_Get()->context; /* NULL: this thread has not used one yet */
         if (current != NULL) {
             PyObject *map = ((ur_context *)current)->map;
             *kind = UR_CONTEXT_MAP;
@@ -119,7 +119,7 @@ static inline PyObject *ur_context_copy(uint8_t *kind) {
     return PyContext_CopyCurrent();
 }
 
-/* What the handle holds is a context while it is entered. One that is entered already raises, as asyncio's do. */
+/* While it is entered, the handle holds a context. Raises if that is entered already, as asyncio's handles do. */
 static inline int ur_context_enter(PyObject **own, uint8_t *kind) {
     if (*kind == UR_CONTEXT_MAP) {
         PyObject *context = ur_context_borrow(*own);
@@ -130,13 +130,13 @@ static inline int ur_context_enter(PyObject **own, uint8_t *kind) {
     return PyContext_Enter(*own);
 }
 
-/* A raised exception stays as it is. */
+/* Leaves a raised exception as it is. */
 static inline void ur_context_leave(PyObject **own, uint8_t *kind) {
     PyContext_Exit(*own);
     if (*kind == UR_CONTEXT_LENT) ur_context_return(own, kind);
 }
 
-/* For somebody who asks: the context is the handle's for good. */
+/* The program asks for the context: from now on the handle keeps its own. */
 static inline int ur_context_show(PyObject **own, uint8_t *kind) {
     if (*kind == UR_CONTEXT_MAP) {
         PyObject *context = ur_context_around(*own);

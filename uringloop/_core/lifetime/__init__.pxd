@@ -1,1 +1,1 @@
-# How the core's objects are made, guarded against other threads, counted, and ended.
+# Tools for the core's objects: how they are made, guarded against other threads, counted and destroyed.

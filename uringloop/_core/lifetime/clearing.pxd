@@ -1,6 +1,7 @@
-# What an object gives back before the collector empties it. Cython's own tp_clear puts None into the fields and releases
-# no Py_buffer: the object's end, or a queue that still has the object, would find nothing to give back, or use None as
-# what was there. For one class of a module: what has the static function is that module.
+# call_before_clear: calls a function of a class before the collector empties an object, which can then still give back what
+# it holds. Cython's own tp_clear puts None into the fields and releases no Py_buffer: afterwards the destructor, or a queue
+# that still holds the object, would find nothing to give back, or use None as the field's object. Only one class of a
+# module can use this, because the module has only one copy of the static variables.
 from cpython.object cimport PyObject
 
 cdef extern from *:

@@ -1,4 +1,4 @@
-# Which births and deaths a debug build counts.
+# The kinds of objects whose births and deaths a debug build counts.
 cdef enum Counted:
     COUNT_OP
     COUNT_HANDLE

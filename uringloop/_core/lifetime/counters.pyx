@@ -1,5 +1,5 @@
-# Births and deaths of ops, handles, timers, buffers, transports, fixed buffers and of the descriptors the core
-# itself opens. Counted in debug builds only, compared by the teardown of every test. Decides nothing.
+# Counters of births and deaths of ops, handles, timers, buffers, transports, fixed buffers and of the descriptors that
+# the core itself opens. Debug builds count, and every test's teardown compares. Decides nothing.
 from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_add_long, ur_load_long
 
 cdef long _made[<int> COUNTED_KINDS]

@@ -1,8 +1,8 @@
-/* The internal lock that other threads may take ("guard" everywhere), and atomics for the few fields
- * that are read without it.
+/* The internal lock that other threads may take (always called "guard"), and atomics for the few fields
+ * that threads read without it.
  *
- * With the GIL, compiled code that does not release it cannot be interleaved with another thread's:
- * the GIL is the guard and taking it again would cost two atomics a hand-in. Free-threaded, it is a PyMutex. */
+ * With the GIL, no other thread runs between two lines of compiled code that does not release it. So the GIL
+ * is the guard, and a lock would only cost two atomics per hand-in. Free-threaded, the guard is a PyMutex. */
 #ifndef URINGLOOP_GUARD_H
 #define URINGLOOP_GUARD_H
 
@@ -26,12 +26,12 @@ static inline void *ur_load_ptr(void *const *p) { return __atomic_load_n(p, __AT
 static inline void ur_store_ptr(void **p, void *v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 static inline int ur_load_int(const int *p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
 static inline void ur_store_int(int *p, int v) { __atomic_store_n(p, v, __ATOMIC_SEQ_CST); }
-/* One writer under a guard, a reader without: a plain load and store on most machines, and no race. */
+/* For one writer under a guard and readers without it: plain loads and stores on most machines, and no data race. */
 static inline int ur_load_flag(const int *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static inline void ur_store_flag(int *p, int v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 static inline unsigned long ur_load_ulong(const unsigned long *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static inline void ur_store_ulong(unsigned long *p, unsigned long v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
-static inline int ur_take_ulong(unsigned long *p, unsigned long v) { /* from 0 to v, or not at all */
+static inline int ur_take_ulong(unsigned long *p, unsigned long v) { /* changes 0 to v; false if it was not 0 */
     unsigned long none = 0;
     return __atomic_compare_exchange_n(p, &none, v, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
@@ -40,43 +40,44 @@ static inline long ur_load_long(const long *p) { return __atomic_load_n(p, __ATO
 
 #include "cpython/free_list.h"
 
-/* For the tp_traverse of an owner of handles, which are no objects the collector tracks (handle.pyx says why):
- * shows what one refers to in its place, if the owner's is the only reference to it. (If there are more,
- * somebody else may be alive who reaches it.) Anything else is shown as usual. */
+/* For the tp_traverse of an owner of handles, which the collector does not track (handle.pyx says why): shows the
+ * collector what the handle refers to, if the owner has the only reference to the handle. (If there are more, a living
+ * object may reach it.) Shows all other objects as usual. */
 static inline int ur_visit_owned(PyObject *object, visitproc visit, void *arg) {
     if (PyObject_IS_GC(object)) return visit(object, arg);
     if (Py_REFCNT(object) == 1 && Py_TYPE(object)->tp_traverse != NULL)
         return Py_TYPE(object)->tp_traverse(object, visit, arg);
     return 0;
 }
-/* The same, however many references the handle has: for an owner whose finalizer empties it. */
+/* The same, no matter how many references the handle has: for an owner whose finalizer empties the handle. */
 static inline int ur_visit_contents(PyObject *handle, visitproc visit, void *arg) {
     return Py_TYPE(handle)->tp_traverse(handle, visit, arg);
 }
 
-/* Compiled classes that own raw arrays or lists of objects extend the tp_traverse Cython wrote. */
+/* Compiled classes that own raw arrays or lists of objects extend Cython's tp_traverse. */
 static inline traverseproc ur_get_traverse(PyObject *type) { return ((PyTypeObject *)type)->tp_traverse; }
 static inline void ur_set_dealloc(PyObject *type, destructor dealloc) { ((PyTypeObject *)type)->tp_dealloc = dealloc; }
 static inline void ur_set_traverse(PyObject *type, traverseproc visit) { ((PyTypeObject *)type)->tp_traverse = visit; }
 
-/* Objects without __init__. Python can make an object of any class, and of a subclass that forgets __init__, without
- * what the compiled code relies on. Fields are not checked where they are used, so these three keep such objects from
- * being made. They work on the type alone: making an object costs the core nothing more. */
+/* Python can make an object of any class, also through a subclass that forgets __init__, without the parts that compiled
+ * code relies on. That code does not check its fields, so the following three prevent such objects. They change only the
+ * type: making an object costs the core nothing more. */
 
 static inline void ur_hide_new(PyTypeObject *type) {
-    type->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* for Python; compiled classes of other modules do not ask */
-    type->tp_vectorcall = NULL; /* Cython's way around tp_new */
+    type->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* Python checks this, but compiled subclasses in other modules don't */
+    type->tp_vectorcall = NULL; /* by which Cython bypasses tp_new */
     if (PyDict_DelItemString(type->tp_dict, "__new__") < 0) PyErr_Clear();
     PyType_Modified(type);
 }
 
-/* A subclass inherits tp_alloc from a class that ur_abstract changed: undo that. A free list brings both its own. */
+/* A subclass of a class that ur_abstract changed inherits that tp_alloc: undo it. A free list sets both tp_alloc and
+ * tp_free, so its class is left alone. */
 static inline void ur_allocate(PyTypeObject *type) {
     if (type->tp_free == PyObject_GC_Del || type->tp_free == PyObject_Free) type->tp_alloc = PyType_GenericAlloc;
 }
 
 /* Only its own module makes objects of this class, by Class.__new__(Class), which Cython compiles to a direct call.
- * No compiled class of another module derives from it. */
+ * No compiled class of another module may derive from it. */
 static inline void ur_only_core_makes(PyObject *class) {
     PyTypeObject *type = (PyTypeObject *)class;
     ur_hide_new(type);
@@ -88,8 +89,8 @@ static PyObject *ur_refuse_alloc(PyTypeObject *type, Py_ssize_t Py_UNUSED(items)
     return PyErr_Format(PyExc_TypeError, "cannot create '%.200s' instances", type->tp_name);
 }
 
-/* There are no objects of this class, only of compiled classes that derive from it: each of those is given to
- * ur_only_core_makes or ur_python_makes. */
+/* Only compiled classes that derive from this class have objects; each of them must call ur_only_core_makes or
+ * ur_python_makes. */
 static inline void ur_abstract(PyObject *class) {
     PyTypeObject *type = (PyTypeObject *)class;
     ur_hide_new(type);
@@ -104,10 +105,10 @@ static inline void ur_python_makes(PyObject *class) {
     PyType_Modified(type);
 }
 
-/* Adds a METH_FASTCALL|METH_KEYWORDS method to a compiled class: the caller's argument array as it is,
- * no tuple and no dict, and LOAD_METHOD/PyObject_VectorcallMethod make no bound method. */
+/* Adds a METH_FASTCALL|METH_KEYWORDS method to a compiled class. It gets the caller's own argument array, no tuple
+ * and no dict, and LOAD_METHOD/PyObject_VectorcallMethod make no bound method. */
 static inline int ur_add_fast_method(PyObject *type, const char *name, void *function, const char *doc) {
-    PyMethodDef *def = (PyMethodDef *)PyMem_Calloc(1, sizeof(PyMethodDef)); /* lives as long as the type: for ever */
+    PyMethodDef *def = (PyMethodDef *)PyMem_Calloc(1, sizeof(PyMethodDef)); /* never freed: it lives as long as the type */
     PyObject *descr;
     int ret;
     if (def == NULL) { PyErr_NoMemory(); return -1; }

@@ -1,4 +1,4 @@
-# The lock that other threads may take, the atomics, and the hooks of compiled types (guard.h).
+# Declarations of guard.h: the lock that other threads may take, the atomics, and the hooks of compiled types.
 from cpython.object cimport PyObject, visitproc, traverseproc
 
 

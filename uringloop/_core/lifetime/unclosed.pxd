@@ -1,5 +1,6 @@
-# warn_unclosed: how a destructor reports what the program never closed. Also in the interpreter's last collection, when
-# the globals of every module are gone: so it uses the C function that io's own files use, and no global.
+# warn_unclosed: the warning by which a destructor reports an object that the program never closed. It must also work in the
+# interpreter's last collection, when the globals of all modules are gone: so it calls the C function that io's own files
+# call, and uses no global.
 from cpython.object cimport PyObject
 
 cdef extern from "Python.h":
@@ -7,11 +8,11 @@ cdef extern from "Python.h":
 
 
 cdef inline int warn_unclosed(object source, str message, Py_ssize_t stacklevel) except -1:
-    """Raises only the warning itself, where the program has made warnings errors."""
+    """Emit a ResourceWarning. Raises only the warning itself, if the program has made warnings errors."""
     try:
         PyErr_ResourceWarning(<PyObject *> source, stacklevel, b"%U", <PyObject *> message)
     except Warning:
         raise
     except Exception:
-        pass  # the interpreter ends, and has no warnings any more
+        pass  # the interpreter is ending, and its warnings module is gone
     return 0
