@@ -17,13 +17,14 @@ cdef class Engine:
     cdef long thread                # the thread that attached it last; 0: none yet
     cdef readonly OpList ops        # operations that are queued or in the kernel
     cdef ReadyQueue ready           # the loop's: completed operations go there
-    cdef ReadyQueue turn_end_queue  # the loop's, of what runs at the end of a turn; None: no loop uses the engine
+    cdef ReadyQueue turn_end_queue  # the loop's queue for the end of a turn; None: no loop uses the engine
     cdef Runnable gathering         # an endpoint that gathers answers until all arrived data is delivered, or None
     cdef BufferPool pool            # the receive buffers, made on first use
     cdef char *scratch_memory       # NULL until its first use
     cdef WakeOp wake_op
     cdef int wake_fd                # any thread writes to it; the number never changes while the engine is open
-    cdef unsigned long lock_owner   # the thread that holds the engine's lock, to begin to run the loop, or to end operations of a loop that doesn't run; or 0
+    cdef unsigned long lock_owner   # the thread that holds the engine's lock, or 0: a thread takes it to start to run the
+                                    # loop, or to end operations of a loop that doesn't run
     cdef int forked                 # set in a child that inherited the engine: the kernel objects are the parent's
     cdef long in_workers             # operations in kernel workers that end by themselves, most of them soon
     cdef readonly bint closed

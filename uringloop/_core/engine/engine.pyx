@@ -47,7 +47,7 @@ cdef class Engine:
 
     def __init__(self, ReadyQueue ready):
         if self.wake_fd >= 0 or self.closed:
-            raise RuntimeError("an engine is made once")
+            raise RuntimeError(f"{type(self).__name__}.__init__() was called already")
         self.ready = ready
         self.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
         if self.wake_fd < 0:

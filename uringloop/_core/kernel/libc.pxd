@@ -1,4 +1,4 @@
-# Declarations of libc: sockets, eventfd, epoll, poll, mmap. A file declares itself what it alone needs.
+# Declarations of libc: sockets, eventfd, epoll, poll, mmap. A header that only one file needs is declared in that file.
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 

@@ -1,1 +1,1 @@
-# What it defines becomes methods of Loop: see loop.pyi. uringloop/loop.py imports it for that.
+# The functions of this module become methods of Loop (see loop.pyi) when uringloop/loop.py imports it.

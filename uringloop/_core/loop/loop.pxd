@@ -18,7 +18,7 @@ cdef class Loop:
     # Only the loop's thread uses these fields, unless said otherwise.
     cdef readonly Engine engine
     cdef ReadyQueue ready
-    cdef ReadyQueue turn_end_queue        # what runs, once, at the end of this turn
+    cdef ReadyQueue turn_end_queue        # runnables that run once at the end of this turn
     cdef Timers timers
     cdef Inbox inbox
     cdef Spinner spinner

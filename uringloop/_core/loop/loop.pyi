@@ -10,7 +10,7 @@ from uringloop._core.loop.transport_table import TransportTable
 
 @type_check_only
 class _BaseEventLoop(BaseEventLoop):
-    # Of CPython's own, what typeshed does not tell.
+    # Attributes of CPython's own loops that typeshed doesn't declare.
     def _asyncgen_firstiter_hook(self, agen: Any) -> None: ...
     def _asyncgen_finalizer_hook(self, agen: Any) -> None: ...
     def _set_coroutine_origin_tracking(self, enabled: bool) -> None: ...
@@ -20,8 +20,8 @@ class _BaseEventLoop(BaseEventLoop):
 
 class Idler(Runnable): ...
 
-# At run time a base beside BaseEventLoop, and EventLoop is both. To a type checker what the two have in common
-# (call_soon and its family, stop, time, ...) is as typeshed says of BaseEventLoop.
+# At run time, EventLoop has two bases, this class and BaseEventLoop. Type checkers take the methods of both (call_soon and
+# its family, stop, time, ...) from typeshed's BaseEventLoop.
 class Loop(_BaseEventLoop):
     _stopping: bool
     _closed: bool

@@ -70,8 +70,8 @@ cdef void leave_run(PyObject *before) noexcept:
 
 
 cdef class Idler(Runnable):
-    """What a loop asks before it sleeps, whether there is work elsewhere: the scheduler's intake, which steals jobs that
-    wait behind a busy context."""
+    """Looks for work elsewhere before the loop sleeps: the scheduler's intake, which steals jobs that wait behind a busy
+    context."""
 
     cdef bint schedule_stealing(self) except -1:
         """Called on the loop's thread, which already counts as asleep: another thread that brings work from now on wakes
@@ -103,7 +103,7 @@ cdef class Loop:
         self.future_arguments = {"loop": self}
         cdef Engine engine = engine_class(self.ready, **options)
         if engine.wake_fd < 0:
-            raise TypeError(f"{engine!r} is no engine for a loop")
+            raise TypeError(f"{engine!r} is not an engine for a loop")
         engine.turn_end_queue = self.turn_end_queue
         self.engine = engine
         self.inbox = Inbox(self.engine)
@@ -135,7 +135,7 @@ cdef class Loop:
             try:
                 self.starting = True
                 if self.turn_end_queue.head is not NULL:
-                    self.run_turn_end()  # what the last run has left enters the kernel with the first turn of this one
+                    self.run_turn_end()  # operations that the last run left enter the kernel with this run's first turn
                 self.starting = False
                 while True:
                     self.turn()
@@ -149,8 +149,8 @@ cdef class Loop:
             ur_store_ulong(&self.runner, 0)  # last: from here on, another thread may run the loop
 
     cdef int end_run(self) except -1:
-        """Submit now what was queued last, not when the loop next runs: for example a cancelled poll, which keeps its file
-        open, or data written by a callback that raised SystemExit."""
+        """Submit the operations queued last now, not when the loop next runs: for example the cancel of a poll, which keeps
+        its file open, or the send of data that a callback wrote before it raised SystemExit."""
         cdef int rounds = 0
         cdef PyObject *node
         self._stopping = True  # also if an exception ends the run
@@ -254,8 +254,8 @@ cdef class Loop:
         return 0
 
     cdef int run_turn_end(self) except -1:
-        """Run what is queued for the end of the turn. What that queues runs at the end of the next turn, which doesn't sleep.
-        """
+        """Run the queue for the end of the turn. Work that this queues there runs at the end of the next turn, which doesn't
+        sleep."""
         cdef Py_ssize_t left = self.turn_end_queue.count
         cdef PyObject *node
         while left > 0 and self.turn_end_queue.head is not NULL:
