@@ -37,8 +37,8 @@ DIAGNOSTICS_ROWS: tuple[Row, ...] = (
     Row(
         "looked-at",
         "diagnostics",
-        "a turn, nobody looking",
-        (cost("cost"), cost("while looked at"), cost("and afterwards")),
+        "a turn, without and with an observer",
+        (cost("cost"), cost("with an observer"), cost("afterwards")),
         "diagnostics:watched",
         only=(OURS,),
         seconds=0.5,
@@ -46,8 +46,8 @@ DIAGNOSTICS_ROWS: tuple[Row, ...] = (
     Row(
         "debug-mode",
         "diagnostics",
-        "a turn, not in debug mode",
-        (cost("cost"), cost("in debug mode"), cost("and afterwards")),
+        "a turn, debug mode off and on",
+        (cost("cost"), cost("debug mode on"), cost("afterwards")),
         "diagnostics:debugged",
         only=(CONTROL, OURS),
     ),

@@ -1,6 +1,6 @@
-"""The curves of a run: what one operation costs as there is more and more of something.
+"""The curves of a run: the cost of one operation as a number grows, for example of connections or timers.
 
-One small chart per family: rows whose names differ only in the number at their end. Made by hand in SVG. The
+One small chart per family: rows whose names differ only in the number at their end. Written directly as SVG. The
 horizontal axis is logarithmic, the vertical one starts at zero, so that a flat cost looks flat.
 """
 

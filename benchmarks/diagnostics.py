@@ -1,4 +1,4 @@
-"""What looking into a loop costs: nothing until somebody does, and nothing again once nobody does."""
+"""The cost of an observer: nothing before the first one, and nothing again after the last one has ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TURNS = 5
 
 
 def watched(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]:
-    """A chain of call_soon: while nobody looks, while somebody does, and afterwards, by turns."""
+    """A chain of call_soon before there is an observer; then alternately with one and without."""
     from uringloop._core.loop.monitor import OPERATIONS, TIMES
     from uringloop.inspect.observers import Observer
 
@@ -24,15 +24,15 @@ def watched(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]
         after.append(chain(loop, each)["rate"])
     return {
         "cost": 1 / never,
-        "while looked at": 1 / statistics.median(looked),
-        "and afterwards": 1 / statistics.median(after),
+        "with an observer": 1 / statistics.median(looked),
+        "afterwards": 1 / statistics.median(after),
     }
 
 
 def debugged(loop: asyncio.AbstractEventLoop, seconds: float) -> dict[str, float]:
     """The same before debug mode is turned on, in it, and once it is off again."""
     found = {"cost": 1 / chain(loop, seconds)["rate"]}
-    for name, on in (("in debug mode", True), ("and afterwards", False)):
+    for name, on in (("debug mode on", True), ("afterwards", False)):
         loop.set_debug(on)
         found[name] = 1 / chain(loop, seconds)["rate"]
     return found

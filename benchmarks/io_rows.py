@@ -95,7 +95,7 @@ def special_rows() -> list[Row]:
         load_row(
             "pipelined-c50",
             "special",
-            "64 B, 50 conn., 32 on the way each, CPU/msg",
+            "64 B, 50 conn., 32 in flight each, CPU/msg",
             one,
             {"depth": 32},
             native=BARE_C,

@@ -1,5 +1,5 @@
-"""The page on performance and its pictures, made from the run that `make performance` has just measured, whose samples
-stay on the machine: python -m benchmarks.page"""
+"""Makes the page on performance and its pictures from the run that `make performance` has just measured:
+python -m benchmarks.page. The samples of that run stay on the machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRIED = PROJECT / "benchmarks/tried.md"
 PAGE = "docs/performance.md"
 PICTURE = "docs/pictures/performance.svg"
 CURVES = "docs/pictures/curves.svg"
-# What the README shows: a server of each kind, and what every program does all the time.
+# The rows of the README's picture: a server of each kind, and calls that every program makes all the time.
 PICTURED = (
     "tcp-protocol-1k-c50 tcp-streams-1k-c50 tcp-sock-1k-c50 sleep-0 call_later-fired threadsafe".split()
 )
@@ -29,19 +29,25 @@ PICTURED = (
 INTRODUCTION = """\
 # Performance
 
-This page and its pictures are made by `make performance` from one run of the benchmark, and show all rows of that run,
-the losses too. How a figure is measured, and which ones need
-care, is said in [the benchmark's own page](../benchmarks/README.md). Figures of another machine are other figures:
-`make bench` prints yours.
+`make performance` makes this page and its pictures from one run of the benchmark. They show all rows of that run,
+including those in which another loop wins. [The benchmark's own page](../benchmarks/README.md) explains how each
+figure is measured and which ones need care. Another machine gives other figures: `make bench` measures yours.
 
 ![Bars: how many times better than asyncio each loop is, for a few rows](pictures/performance.svg)
 
 ## The run
 """
+GROWTH = """
+## Cost by number
+
+The cost of one operation as the number of connections, timers or callbacks grows.
+
+![Curves: the cost of one operation](pictures/curves.svg)
+"""
 
 
 def load(path: Path) -> tuple[Results, dict[str, str]]:
-    """What `--json` wrote; rows that are no longer there are left out."""
+    """Read what `--json` wrote, without the rows that no longer exist."""
     document: dict[str, Any] = json.loads(path.read_text())
     samples = [Sample(**sample) for sample in document["samples"]]
     recorded = {row["name"] for row in document["rows"]}
@@ -57,20 +63,20 @@ def load(path: Path) -> tuple[Results, dict[str, str]]:
 
 
 def busy(facts: dict[str, str]) -> str:
-    """A warning, if the machine had other work: the benchmark itself keeps less than two processors busy."""
+    """A warning if other processes used the machine: the benchmark itself keeps less than two processors busy."""
     load = float(facts["load at the end"].split()[0])
     if load < 3:
         return ""
-    return f"\nThe machine had other work during this run, a load of {load:.0f}: mind the spreads.\n"
+    return f"\nOther processes used the machine during this run (load {load:.0f}), so look at the spreads.\n"
 
 
 def pages(results: Results, facts: dict[str, str]) -> dict[str, str]:
-    """The files, by their paths, and what is in them."""
+    """The contents of the files, by path."""
     made = {PICTURE: picture(replace(results, rows=[r for r in results.rows if r.name in PICTURED]))}
     text = as_markdown(results, facts).replace("# Benchmark\n", INTRODUCTION + busy(facts), 1)
     if families(results):
         made[CURVES] = curves(results)
-        text += "\n## As there is more of it\n\n![Curves: the cost of one operation](pictures/curves.svg)\n"
+        text += GROWTH
     made[PAGE] = text + "\n" + TRIED.read_text()
     return made
 

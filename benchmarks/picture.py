@@ -1,4 +1,4 @@
-"""The picture of a run: horizontal bars in SVG, made by hand. Every row is scaled to its own best loop."""
+"""The picture of a run: horizontal bars, written directly as SVG. Each row is scaled to its own best loop."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def row_bars(results: Results, row: Row, top: int) -> list[str]:
 
 
 def loss(verdict: Verdict | None) -> str:
-    """What stands behind our bar where another loop is ahead."""
+    """The text after uringloop's bar if another loop is ahead."""
     if verdict is None or not verdict.lost:
         return ""
     return f"<tspan fill='{LOSS}'>  LOSS: {verdict.ratio:.2f} of {escape(verdict.peer)}</tspan>"

@@ -1,7 +1,7 @@
 """Rounds: the order in which everything is measured. Round by round, row by row, each candidate in turn.
 
 Every round starts fresh worker processes, so that no loop is measured in one lucky (or unlucky) process only,
-and every row of every round starts with another candidate, so that nobody always has the same neighbour.
+and every row of every round starts with another candidate, so that no candidate always has the same neighbour.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from benchmarks.candidate import Candidate
 
 
 class Skipped(Exception):
-    """The row cannot run on this machine (a tool or a package is missing): said once, nobody's fault."""
+    """The row cannot run on this machine, because a tool or a package is missing. Reported once; not a failure."""
 
 
 class Failed(Exception):

@@ -8,9 +8,9 @@ from typing import Any
 from benchmarks.row import RATE, Metric, Row
 
 WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-    ("lock", "a lock nobody else wants", "sync_work:uncontended", {}),
-    ("lock-10", "a lock handed on, 10 tasks", "sync_work:contended", {}),
-    ("lock-2x1", "a lock handed on, 2 loops, 1 task each", "sync_work:across", {}),
+    ("lock", "an uncontended lock", "sync_work:uncontended", {}),
+    ("lock-10", "a contended lock, 10 tasks", "sync_work:contended", {}),
+    ("lock-2x1", "a contended lock, 2 loops, 1 task each", "sync_work:across", {}),
     ("lock-2x10", "the same, 2 loops, 10 tasks each", "sync_work:across", {"tasks": 10}),
     ("lock-4x10", "the same, 4 loops, 10 tasks each", "sync_work:across", {"loops": 4, "tasks": 10}),
 )

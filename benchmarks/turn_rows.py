@@ -14,7 +14,7 @@ CONNECTIONS = (
 )  # 9,000 fits the usual limit of 20,000 files; 100,000 needs a raised one
 
 TURN_ROWS: tuple[Row, ...] = (
-    Row("call_soon", "turn", "call_soon, 100,000 and run", work="turn:call_soon", quick=True),
+    Row("call_soon", "turn", "100,000 call_soon, then run", work="turn:call_soon", quick=True),
     Row(
         "call_soon-2",
         "turn",

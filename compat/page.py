@@ -1,4 +1,4 @@
-"""Makes docs/compatibility.md from the whole runs on record."""
+"""Makes docs/compatibility.md from the recorded runs of whole suites."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from compat.suite import CheckSuite
 _INTRODUCTION = """\
 # Compatibility
 
-What other people's test suites and programs say. `make compat` runs them on uringloop and beside it on stock
-asyncio, the control. This page is made by `python -m compat --report docs/compatibility.md` from the runs on
-record; nothing in it is written by hand.
+The results of other projects' test suites and programs. `make compat` runs them on uringloop, and as a control on
+stock asyncio. `python -m compat --report docs/compatibility.md` makes this page from the recorded runs; nothing in
+it is written by hand.
 
-- **applicable**: tests that make the loop under test and that stock asyncio passes on the same machine. A
-  test that never makes a loop by asyncio's public names proves nothing about one, and is not counted.
-- **internals**: tests of the stock loop's own private parts, listed below with the reason. They stay on stock
-  asyncio.
-- A test that fails where stock asyncio passes fails the run, unless it stands in `compat/expectations/` with
-  its reason; one that stands there and passes fails the run too.
+- **applicable**: tests that use the loop under test and that stock asyncio passes on the same machine. A test
+  that never makes a loop through asyncio's public names proves nothing about a loop, and does not count.
+- **internals**: tests of the stock loop's own private parts, listed below with the reasons. They run on stock
+  asyncio only.
+- A test that fails although stock asyncio passes it fails the run, unless `compat/expectations/` lists it with a
+  reason; a listed test that passes fails the run too.
 """
 _LEGEND = """\
-Y: every check of the row passes that stock asyncio passes; P: some do; N: none, as a method or argument is
-missing; F: none; C: a check crashed the process; -: the Python of that run does not promise it. The checks
-are in `compat/behaviours/`.
+A row counts the checks that stock asyncio passes. Y: all of them pass; P: some pass; N: none passes, because a
+method or argument is missing; F: none passes for another reason; C: a check crashed the process; -: the Python of
+that run does not have the feature. The checks are in `compat/behaviours/`.
 """
+_PRIVATE = "Tests of the stock loop's private parts, which run on stock asyncio only."
 _MISSING = ("NotImplementedError", "AttributeError", "TypeError")
 
 
@@ -73,7 +74,7 @@ def _summary(runs: list[dict[str, Any]]) -> str:
 
 
 def _row_code(tests: list[dict[str, Any]]) -> str:
-    """One letter for what a loop does with the checks of a row; checks that stock fails don't count."""
+    """The letter of a row for one loop; checks that stock asyncio fails don't count."""
     counting = [test for test in tests if test["verdict"] not in (v.SKIPPED, v.CONTROL_FAILS)]
     if not counting:
         return "-"
@@ -109,7 +110,7 @@ def _behaviours(runs: list[dict[str, Any]]) -> str:
             cells.append(_row_code(tests))
         table.append([row, *cells])
     passed = [f"{newest[loop]['counts'][v.PASSED]} of {newest[loop]['applicable']}" for loop in order]
-    table.append(["**checks passed of those stock passes**", *passed])
+    table.append(["**checks passed, of those that stock asyncio passes**", *passed])
     head = ["row", *(f"{loop} ({newest[loop]['python']})" for loop in order)]
     return "## Behaviour, row by row\n\n" + _LEGEND + "\n" + _table(head, table)
 
@@ -129,7 +130,7 @@ def _known(kind: str, title: str, introduction: str) -> str:
 
 
 def _failures(runs: list[dict[str, Any]]) -> str:
-    """What fails unexpectedly in the runs on record: the page does not hide it."""
+    """The unexpected failures in the recorded runs."""
     rows: list[list[object]] = []
     for run in runs:
         if not run["loop"].startswith("uringloop"):
@@ -142,7 +143,7 @@ def _failures(runs: list[dict[str, Any]]) -> str:
                 )
     if not rows:
         return "## Unexpected failures\n\nNone.\n"
-    return "## Unexpected failures\n\n" + _table(["suite", "Python", "loop", "test", "what it says"], rows)
+    return "## Unexpected failures\n\n" + _table(["suite", "Python", "loop", "test", "error"], rows)
 
 
 def _versions() -> str:
@@ -157,9 +158,9 @@ def _versions() -> str:
     unrunnable: list[list[object]] = [[name, reason] for name, reason in UNRUNNABLE.items()]
     return (
         "## Suites and their pins\n\n"
-        + _table(["name", "what", "versions"], rows)
-        + "\nNot run, and why:\n\n"
-        + _table(["what", "why"], unrunnable)
+        + _table(["name", "suite", "versions"], rows)
+        + "\nSuites that are not run:\n\n"
+        + _table(["suite", "reason"], unrunnable)
     )
 
 
@@ -170,9 +171,9 @@ def write(path: Path) -> None:
         _INTRODUCTION,
         _summary(runs),
         _failures(runs),
-        _known("expected", "Expected failures", "They have to fail, or the run fails."),
+        _known("expected", "Expected failures", "If one of these tests passes, the run fails."),
         _behaviours(runs),
-        _known("internal", "Internals", "Tests of the stock loop's own inside, which stay on stock asyncio."),
+        _known("internal", "Internals", _PRIVATE),
         _versions(),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)

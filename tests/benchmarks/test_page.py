@@ -66,4 +66,4 @@ def test_the_page_is_of_what_was_written_down(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("load", "warned"), [("1.90 1.00 1.00", False), ("7.51 8.10 6.99", True)])
 def test_a_busy_machine_is_named(load: str, warned: bool) -> None:
-    assert ("had other work" in page.busy({"load at the end": load})) is warned
+    assert ("Other processes used the machine" in page.busy({"load at the end": load})) is warned
