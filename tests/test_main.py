@@ -7,7 +7,7 @@ import uringloop
 from uringloop.__main__ import COMMANDS, main, run
 
 
-def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0

@@ -45,7 +45,7 @@ def test_losses_are_shown(ours: float, losses: int) -> None:
         ([1.01, 1.02, 1.03], "1.02 x uvloop"),
     ],
 )
-def test_little_that_another_run_may_turn_round_is_even(rounds: list[float], said: str) -> None:
+def test_a_difference_within_the_spread_is_even(rounds: list[float], said: str) -> None:
     results = measured(1.0, 1.0)
     name = results.rows[0].metrics[0].name
     results.samples = [

@@ -10,7 +10,7 @@ from benchmarks.row import Failed
 from benchmarks.worker import Worker
 
 
-def test_a_crashed_worker_has_last_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_the_error_output_of_a_crashed_worker_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     program = tmp_path / "python"
     program.write_text("#!/bin/sh\necho 'the cause' >&2; exit 3\n")
     program.chmod(0o755)

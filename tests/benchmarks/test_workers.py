@@ -12,7 +12,7 @@ def test_each_kind_of_work_is_counted(work: str) -> None:
     assert rate_of_workers(asyncio.new_event_loop, 1, work, 0.01) > 0
 
 
-def test_what_fails_in_a_thread_is_the_rows_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_a_thread_fails_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not a division by its rate."""
 
     def broken() -> None:

@@ -18,7 +18,7 @@ def test_in_the_source_tree_it_is_the_benchmarks() -> None:
     assert "tcp-streams" in ended.stdout
 
 
-def test_elsewhere_it_says_where_they_are(tmp_path: Path) -> None:
+def test_outside_the_source_tree_bench_says_where_the_benchmarks_are(tmp_path: Path) -> None:
     import uringloop
 
     (tmp_path / "uringloop").symlink_to(Path(uringloop.__file__).parent)

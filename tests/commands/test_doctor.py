@@ -10,7 +10,7 @@ DOCTOR = "import sys; from uringloop.__main__ import main; sys.exit(main(['docto
 Program = Callable[..., Any]
 
 
-def test_it_says_what_is_used(program: Program) -> None:
+def test_doctor_reports_the_kernel_and_tries_a_loop(program: Program) -> None:
     ended = program(DOCTOR, check=False)
     assert ended.returncode == (0 if refusal() is None else 1), ended.stderr
     assert "A loop was made" in ended.stdout and "kernel" in ended.stdout
@@ -18,7 +18,7 @@ def test_it_says_what_is_used(program: Program) -> None:
 
 
 @pytest.mark.parametrize("error", ["EPERM", "ENOSYS"])
-def test_a_refusal_is_said_with_its_remedy(program: Program, error: str) -> None:
+def test_a_refusal_is_reported_with_its_remedy(program: Program, error: str) -> None:
     ended = program(DOCTOR, refuse=error, check=False)
     assert ended.returncode == 1, ended.stderr
     assert error in ended.stdout and "What to do" in ended.stdout and "seccomp" in ended.stdout
@@ -26,7 +26,7 @@ def test_a_refusal_is_said_with_its_remedy(program: Program, error: str) -> None
 
 
 @pytest.mark.parametrize("refuse", ["", "EPERM"])
-def test_a_choice_is_no_refusal(program: Program, refuse: str) -> None:
+def test_a_chosen_epoll_engine_is_not_a_refusal(program: Program, refuse: str) -> None:
     ended = program(DOCTOR, refuse=refuse, URINGLOOP_ENGINE="epoll")
     assert "URINGLOOP_ENGINE chooses epoll. A loop was made, on epoll, and works" in ended.stdout
     assert "is used" not in ended.stdout.splitlines()[0] and "instead" not in ended.stdout

@@ -57,7 +57,7 @@ def test_a_module_runs_too() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["run", "trace"])
-def test_what_is_wrong_is_said_in_a_line(
+def test_wrong_arguments_are_reported_in_one_line(
     command: str, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
@@ -95,7 +95,7 @@ def test_a_program_sees_what_it_sees_under_python(tmp_path: Path, monkeypatch: p
     assert (ours.stdout, ours.stderr) == (its.stdout, "")
 
 
-def test_what_is_missing_inside_a_module_is_its_own_error(
+def test_an_import_error_inside_the_module_keeps_its_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken.py").write_text("import nowhere")

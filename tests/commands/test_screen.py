@@ -26,7 +26,7 @@ SNAPSHOT = {"pid": 7, "command": ["a.py", "b"], "uringloop": "1", "python": "3.1
 RATES = {1: Rates(10.0, 20.0, 30.0, 40.0, 0.256, 0.5)}
 
 
-def test_everything_is_said() -> None:
+def test_all_parts_of_a_snapshot_are_shown() -> None:
     text = "\n".join(lines(SNAPSHOT, RATES))
     for part in (
         "process 7 (a.py b)",
@@ -45,7 +45,7 @@ def test_everything_is_said() -> None:
         assert part in text, text
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_unknown_values_are_shown_as_unknown() -> None:
     loop = {**LOOP, "operations": None, "running": None, "slowest": [], "tasks": None, "thread": None}
     text = "\n".join(lines({**SNAPSHOT, "loops": [loop, {**loop, "operations": {}}]}, {}))
     for part in ("2 loops", "busy ?", "in the kernel: 4", "in the kernel: nothing", "tasks: not known"):
@@ -53,7 +53,7 @@ def test_what_is_not_known_is_said() -> None:
     assert "stuck for" not in text and "slowest" not in text
 
 
-def test_names_do_not_steer_the_terminal() -> None:
+def test_names_cannot_send_escape_codes_to_the_terminal() -> None:
     assert clean("a\x1b[2Jb\nc\u202ed") == "a?[2Jb?c?d"
     hostile = {**LOOP["slowest"][0], "name": "\x1b[31m"}
     assert "\x1b" not in "".join(lines({**SNAPSHOT, "loops": [{**LOOP, "slowest": [hostile]}]}, RATES))

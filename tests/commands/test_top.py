@@ -21,7 +21,7 @@ def ended(child: subprocess.Popen[str]) -> tuple[int, str, str]:
     return child.returncode, out, error
 
 
-def test_once_is_plain_text(start: Start, serving: subprocess.Popen[str]) -> None:
+def test_the_option_once_prints_plain_text(start: Start, serving: subprocess.Popen[str]) -> None:
     code, out, error = ended(start("top", "--once", "--interval", "0.05", serving.pid))
     assert (code, error) == (0, "")
     assert f"process {serving.pid}" in out
@@ -39,7 +39,7 @@ def test_json_is_for_programs(start: Start, serving: subprocess.Popen[str]) -> N
     assert loop["slowest"]
 
 
-def test_a_process_that_ends_is_said_in_a_line(start: Start, serving: subprocess.Popen[str]) -> None:
+def test_the_end_of_the_process_is_reported_in_one_line(start: Start, serving: subprocess.Popen[str]) -> None:
     looking = start("top", "--json", "--interval", "0.01", serving.pid)
     assert json.loads(looking.stdout.readline())["pid"] == serving.pid  # type: ignore[union-attr]
     serving.kill()
@@ -84,7 +84,7 @@ def test_a_script_is_started_and_stopped(start: Start, server: Path, runtime: Pa
         ("import uringloop, sys; uringloop.new_event_loop(); sys.stdout.flush(); sys.exit(6)", 6, "ended"),
     ],
 )
-def test_of_a_script_that_ends_the_exit_code_is_told(
+def test_the_exit_code_of_the_script_is_reported(
     start: Start, tmp_path: Path, program: str, code: int, said: str
 ) -> None:
     script = tmp_path / "short.py"
@@ -94,7 +94,7 @@ def test_of_a_script_that_ends_the_exit_code_is_told(
     assert said in error
 
 
-def test_what_can_not_be_looked_at_is_said_in_a_line(
+def test_a_process_that_cannot_be_inspected_is_reported_in_one_line(
     runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
@@ -113,7 +113,7 @@ def test_what_can_not_be_looked_at_is_said_in_a_line(
         assert said in error and len(error.splitlines()) == 1, error
 
 
-def test_without_rich_it_is_said_what_to_install(
+def test_without_rich_top_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

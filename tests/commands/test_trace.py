@@ -68,7 +68,9 @@ def test_the_exit_code_is_the_program_s(start: Start, tmp_path: Path) -> None:
     assert "ZeroDivisionError" in error
 
 
-def test_seconds_end_the_trace_not_the_program(start: Start, server: Path, tmp_path: Path) -> None:
+def test_the_option_seconds_ends_the_trace_and_not_the_program(
+    start: Start, server: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "out.json"
     child = start("trace", "--seconds", "0.05", "--records", "200", "-o", path, server)
     assert child.stderr is not None and child.stdin is not None
@@ -113,7 +115,7 @@ def test_a_process_is_traced_until_ctrl_c(
     assert serving.poll() is None
 
 
-def test_a_process_that_ends_is_said_in_a_line(
+def test_the_end_of_the_process_is_reported_in_one_line(
     start: Start, serving: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     child = start("trace", "-o", tmp_path / "out.json", serving.pid)
@@ -125,7 +127,7 @@ def test_a_process_that_ends_is_said_in_a_line(
     assert (code, len(error.splitlines())) == (1, 1), error
 
 
-def test_a_full_disk_is_said_in_a_line(start: Start, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "short.py"
     script.write_text("import asyncio; asyncio.run(asyncio.sleep(0))")
     code, _, error = ended(start("trace", "-o", "/dev/full", script))
@@ -133,7 +135,7 @@ def test_a_full_disk_is_said_in_a_line(start: Start, tmp_path: Path) -> None:
     assert "No space left on device" in error and len(error.splitlines()) == 1, error
 
 
-def test_what_can_not_be_traced_is_said_in_a_line(
+def test_a_program_that_cannot_be_traced_is_reported_in_one_line(
     runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = tmp_path / "never_run.py"

@@ -3,7 +3,7 @@ from pathlib import Path
 from tests.examples.programs import output_of
 
 
-def test_what_it_writes_it_reads(tmp_path: Path) -> None:
+def test_the_tour_reads_back_what_it_wrote(tmp_path: Path) -> None:
     assert output_of("files_tour.py", tmp_path).splitlines() == [
         "one",
         "two",

@@ -4,7 +4,7 @@ import socket
 from tests.examples.programs import port_of, running
 
 
-def test_what_was_asked_before_sigterm_is_answered() -> None:
+def test_requests_sent_before_sigterm_are_answered() -> None:
     with running("graceful.py", end=signal.SIGTERM) as output:
         port = port_of(output)
         with socket.create_connection(("127.0.0.1", port), 30) as client:

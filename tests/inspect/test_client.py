@@ -45,7 +45,7 @@ def test_another_process_answers(serving: subprocess.Popen[str]) -> None:
         assert client.trace(0.001, 100)["traceEvents"]
 
 
-def test_it_is_found_also_where_our_environment_does_not_point(
+def test_an_inspector_is_found_in_a_folder_of_another_environment(
     serving: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve_here = serve().path.parent
@@ -54,23 +54,23 @@ def test_it_is_found_also_where_our_environment_does_not_point(
         assert client.snapshot()["pid"] == serving.pid
 
 
-def test_there_is_no_such_process() -> None:
+def test_a_missing_process_is_an_error() -> None:
     with pytest.raises(InspectionFailed, match="there is no process"):
         Client(unused_number())
 
 
-def test_it_opens_no_inspector(runtime: Path) -> None:
+def test_a_process_without_an_inspector_is_an_error(runtime: Path) -> None:
     with pytest.raises(InspectionFailed, match="URINGLOOP_INSPECT=1"):
         Client(os.getpid())
 
 
-def test_it_is_another_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_of_another_user_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 2)
     with pytest.raises(InspectionFailed, match="only its own user"):
         Client(os.getpid())
 
 
-def test_it_ends_between_two_answers(serving: subprocess.Popen[str]) -> None:
+def test_a_process_that_ends_between_two_answers_is_an_error(serving: subprocess.Popen[str]) -> None:
     with Client(serving.pid) as client:
         client.snapshot()
         serving.kill()
@@ -92,7 +92,7 @@ def test_a_trace_without_end_is_stopped(serving: subprocess.Popen[str], early: b
             timer.join()
 
 
-def test_an_error_over_there_is_said_here(serving: subprocess.Popen[str]) -> None:
+def test_an_error_of_the_inspected_process_is_raised_here(serving: subprocess.Popen[str]) -> None:
     with Client(serving.pid) as client:
         with pytest.raises(InspectionFailed, match="room must be at least 1"):
             client.trace(1, 0)

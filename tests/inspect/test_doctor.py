@@ -4,7 +4,7 @@ from uringloop._core.kernel.probe import SWITCHES, refusal
 from uringloop.inspect.doctor import FEATURES, as_dict, diagnose
 
 
-def test_it_agrees_with_the_probe() -> None:
+def test_the_diagnosis_agrees_with_the_probe() -> None:
     report = diagnose()
     assert report.usable == (refusal() is None)
     assert bool(report.cause) != report.usable
@@ -16,5 +16,5 @@ def test_every_switch_is_explained() -> None:
     assert [feature.name for feature in diagnose().features] == list(FEATURES)
 
 
-def test_it_can_be_written_as_json() -> None:
+def test_the_diagnosis_can_be_written_as_json() -> None:
     assert set(json.loads(json.dumps(as_dict(diagnose())))["features"]) == set(FEATURES)

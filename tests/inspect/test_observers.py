@@ -42,7 +42,7 @@ def test_a_dropped_loop_is_forgotten(new_loop: Callable[..., Any]) -> None:
     assert number not in [each._number for each in loops()]
 
 
-def test_what_several_want_is_told_until_the_last_leaves(loop: Any) -> None:
+def test_a_flag_stays_set_until_its_last_observer_ends(loop: Any) -> None:
     with Observer(SAMPLES, loop):
         with Observer(TIMES | SAMPLES, loop):
             assert counted(loop) == 1
@@ -58,14 +58,14 @@ def test_ending_twice_is_ending_once(loop: Any) -> None:
     second.end()
 
 
-def test_who_looks_at_one_loop_costs_others_nothing(new_loop: Callable[..., Any]) -> None:
+def test_an_observer_of_one_loop_costs_other_loops_nothing(new_loop: Callable[..., Any]) -> None:
     one, other = new_loop(), new_loop()
     with Observer(SAMPLES, one):
         assert one.monitor is not None
         assert other.monitor is None
 
 
-def test_who_looks_at_all_sees_those_made_later(new_loop: Callable[..., Any]) -> None:
+def test_an_observer_of_all_loops_sees_loops_made_later(new_loop: Callable[..., Any]) -> None:
     begun: list[int] = []
     with Observer(SAMPLES | OPERATIONS, None, lambda loop, watch: begun.append(loop._number)):
         loop = new_loop()
@@ -74,7 +74,7 @@ def test_who_looks_at_all_sees_those_made_later(new_loop: Callable[..., Any]) ->
     assert new_loop().monitor is None
 
 
-def test_one_that_can_not_begin_does_not_look(loop: Any) -> None:
+def test_an_observer_that_fails_to_begin_does_not_observe(loop: Any) -> None:
     def refuse(loop: Any, watch: Any) -> None:
         raise ValueError("not this one")
 
@@ -83,7 +83,7 @@ def test_one_that_can_not_begin_does_not_look(loop: Any) -> None:
     assert counted(loop) == 0
 
 
-def test_a_child_is_not_looked_at(program: Callable[..., Any], engine: str) -> None:
+def test_observers_do_not_continue_in_a_forked_child(program: Callable[..., Any], engine: str) -> None:
     code = """
 import os, uringloop
 from uringloop._core.loop.monitor import SAMPLES

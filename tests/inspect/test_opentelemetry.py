@@ -100,7 +100,7 @@ def test_slow_callbacks_are_spans(loop: Any, exported: Exported) -> None:
     assert abs(span.start_time - time.time_ns()) < 3600 * 10**9  # the calendar's clock, not the loop's
 
 
-def test_all_loops_those_made_later_too(new_loop: Callable[..., Any], exported: Exported) -> None:
+def test_loops_made_later_are_exported_too(new_loop: Callable[..., Any], exported: Exported) -> None:
     with use(exported, callbacks=True):
         loop = new_loop()
         turn(loop)
@@ -115,14 +115,14 @@ def test_all_loops_those_made_later_too(new_loop: Callable[..., Any], exported: 
         ]
 
 
-def test_one_loop_is_not_another(new_loop: Callable[..., Any], exported: Exported) -> None:
+def test_the_export_of_one_loop_excludes_others(new_loop: Callable[..., Any], exported: Exported) -> None:
     one, other = new_loop(), new_loop()
     with use(exported, one, callbacks=True):
         assert exported.metrics(one) and not exported.metrics(other)
         assert other.monitor is None
 
 
-def test_after_the_end_nothing_is_told(loop: Any, exported: Exported) -> None:
+def test_an_ended_instrumentation_exports_nothing(loop: Any, exported: Exported) -> None:
     instrumentation = use(exported, loop, callbacks=True, slow_seconds=0)
     turn(loop)
     instrumentation.end()

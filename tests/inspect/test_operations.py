@@ -38,7 +38,7 @@ def test_a_server_s_accept_names_its_server(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_what_a_task_awaits_names_the_task(loop: Any) -> None:
+def test_an_operation_names_the_task_that_awaits_it(loop: Any) -> None:
     async def main() -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -85,7 +85,7 @@ def test_only_the_loop_s_own_thread_may_ask_while_it_runs(loop: Any) -> None:
         loop.run_until_complete(main())
 
 
-def test_while_somebody_looks_it_is_known_since_when(loop: Any) -> None:
+def test_with_an_observer_operations_have_a_start_time(loop: Any) -> None:
     async def main() -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:

@@ -31,7 +31,7 @@ def test_counters_become_rates_and_sleep_its_opposite() -> None:
 @pytest.mark.parametrize(
     ("slept", "expected"), [(5.0, 1.0), (7.0, 0.0), (7.1, 0.0), (4.0, 1.0), (None, None)]
 )
-def test_busy_is_a_fraction_or_not_known(slept: float | None, expected: float | None) -> None:
+def test_busy_is_a_fraction_or_unknown(slept: float | None, expected: float | None) -> None:
     found = rates(picture(10.0, loop(1, 0, 5.0)), picture(12.0, loop(1, 0, slept)))
     assert found[1].busy == expected
 
@@ -41,7 +41,7 @@ def test_a_loop_that_does_not_run_is_not_busy() -> None:
     assert found[1].busy == 0.0
 
 
-def test_of_a_new_loop_nothing_is_known_yet_and_an_old_one_is_gone() -> None:
+def test_new_and_closed_loops_have_no_rates() -> None:
     found = rates(picture(10.0, loop(1, 0, 5.0)), picture(12.0, loop(2, 0, 5.0)))
     assert found == {}
 

@@ -45,7 +45,7 @@ def test_the_socket_is_the_user_s_alone_and_named_after_the_process(
     assert str(inspector.path) in repr(inspector)
 
 
-def test_one_a_process_until_it_is_closed(inspector: Inspector) -> None:
+def test_a_process_has_one_inspector_until_it_is_closed(inspector: Inspector) -> None:
     assert serve() is inspector
     inspector.close()
     inspector.close()
@@ -67,7 +67,7 @@ def test_loops_of_all_threads_are_shown(inspector: Inspector, run_in_thread: Cal
         assert shown["operations"] is not None
 
 
-def test_it_answers_although_a_loop_is_stuck(inspector: Inspector, running: Any) -> None:
+def test_the_inspector_answers_although_a_loop_is_stuck(inspector: Inspector, running: Any) -> None:
     free = threading.Event()
 
     def stuck_here() -> None:
@@ -95,11 +95,11 @@ def test_it_answers_although_a_loop_is_stuck(inspector: Inspector, running: Any)
         (b'{"want": "trace", "room": 0}\n', "room must be"),
     ],
 )
-def test_nonsense_is_answered_in_kind(inspector: Inspector, request_line: bytes, said: str) -> None:
+def test_invalid_requests_get_an_error_answer(inspector: Inspector, request_line: bytes, said: str) -> None:
     assert said in json.loads(raw(inspector, request_line))["error"]
 
 
-def test_an_endless_request_is_not_listened_to(inspector: Inspector) -> None:
+def test_a_request_that_is_too_long_ends_the_connection(inspector: Inspector) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(inspector.path))
         try:
@@ -114,7 +114,7 @@ def test_several_requests_on_one_connection(inspector: Inspector) -> None:
     assert [json.loads(line)["pid"] for line in lines] == [os.getpid()] * 2
 
 
-def test_there_is_room_for_so_many_clients(inspector: Inspector) -> None:
+def test_too_many_clients_are_refused(inspector: Inspector) -> None:
     clients = [Client(os.getpid()) for _ in range(server.MOST_CLIENTS)]
     for client in clients:
         client.snapshot()
@@ -124,7 +124,9 @@ def test_there_is_room_for_so_many_clients(inspector: Inspector) -> None:
         client.close()
 
 
-def test_another_user_is_shown_the_door(inspector: Inspector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_of_another_user_is_disconnected(
+    inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(inspector.path))
@@ -153,7 +155,7 @@ def test_closing_ends_what_clients_wait_for(inspector: Inspector) -> None:
     assert len(ended) == 1
 
 
-def test_what_a_killed_process_left_is_replaced(runtime: Path) -> None:
+def test_the_socket_of_a_killed_process_is_replaced(runtime: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left_over:
         left_over.bind(str(runtime / server.socket_name(os.getpid())))
     with serve() as inspector:
@@ -161,7 +163,7 @@ def test_what_a_killed_process_left_is_replaced(runtime: Path) -> None:
         assert json.loads(raw(inspector, b'{"want": "snapshot"}\n'))["pid"] == os.getpid()
 
 
-def test_what_others_left_is_removed_what_they_have_is_not(runtime: Path) -> None:
+def test_stale_sockets_are_removed_and_used_ones_stay(runtime: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
     with socket.socket(socket.AF_UNIX) as left_over, socket.socket(socket.AF_UNIX) as begins:
@@ -174,7 +176,7 @@ def test_what_others_left_is_removed_what_they_have_is_not(runtime: Path) -> Non
         )
 
 
-def test_what_lives_is_not(runtime: Path) -> None:
+def test_a_socket_that_listens_is_not_replaced(runtime: Path) -> None:
     """In another container, say, which has our number and shares the folder."""
     with socket.socket(socket.AF_UNIX) as theirs:
         theirs.bind(str(runtime / server.socket_name(os.getpid())))
@@ -194,7 +196,7 @@ def test_without_a_place_for_it_the_program_is_warned_and_runs(monkeypatch: pyte
     server.serve_as_asked()  # says it once
 
 
-def test_who_left_looks_no_more(inspector: Inspector, running: Any) -> None:
+def test_a_client_that_left_observes_no_more(inspector: Inspector, running: Any) -> None:
     with Client(os.getpid()) as client:
         client.snapshot()
         with Observer(0):
@@ -255,6 +257,8 @@ assert ours.path.exists() and server._serving is ours
 """
 
 
-def test_a_child_has_its_own(engine: str, program: Callable[..., Any], runtime: Path) -> None:
+def test_a_forked_child_has_an_inspector_of_its_own(
+    engine: str, program: Callable[..., Any], runtime: Path
+) -> None:
     ended = program("import warnings; warnings.simplefilter('ignore')\n" + FORK)
     assert not ended.stderr

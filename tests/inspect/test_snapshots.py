@@ -17,7 +17,7 @@ def of(loop: Any, **options: int) -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_loop_nobody_looks_at_shows_its_counters(loop: Any) -> None:
+def test_a_loop_without_an_observer_shows_its_counters(loop: Any) -> None:
     loop.run_until_complete(asyncio.sleep(0))
     found = of(loop)
     assert (found["state"], found["thread"], found["running"]) == ("stopped", None, None)
@@ -89,7 +89,7 @@ def test_operations_are_counted_by_kind(loop: Any) -> None:
     assert found["WakeOp"] == 1
 
 
-def test_what_runs_is_shown_with_its_stack_once_it_runs_for_long(loop: Any, monkeypatch: Any) -> None:
+def test_a_long_running_callback_is_shown_with_its_stack(loop: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(snapshots, "STUCK", 0.0)
     seen: list[dict[str, Any]] = []
 
@@ -110,7 +110,7 @@ def test_what_runs_is_shown_with_its_stack_once_it_runs_for_long(loop: Any, monk
     assert "in look_from_outside" in stack[0]
 
 
-def test_a_loop_that_answers_itself_does_so_in_time_or_not_at_all(running: Any) -> None:
+def test_a_loop_answers_in_time_or_not_at_all(running: Any) -> None:
     """As Pythons without the GIL must."""
     assert snapshots._in_loop(running.loop, lambda: threading.current_thread().name) == "a loop's own"
     running.stop()

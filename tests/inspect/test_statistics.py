@@ -8,7 +8,7 @@ import pytest
 from uringloop.inspect.statistics import COUNTERS, Statistics
 
 
-def test_what_a_loop_did_is_counted(loop: Any) -> None:
+def test_statistics_count_turns_and_callbacks(loop: Any) -> None:
     before = loop.statistics()
     loop.run_until_complete(asyncio.sleep(0.001))
     after = loop.statistics()
@@ -19,7 +19,7 @@ def test_what_a_loop_did_is_counted(loop: Any) -> None:
     assert after.engine in repr(loop)
 
 
-def test_what_it_has_is_shown(loop: Any) -> None:
+def test_statistics_show_timers_and_ready_callbacks(loop: Any) -> None:
     async def main() -> Statistics:
         loop.call_later(60, print)
         loop.call_soon(print)
@@ -45,7 +45,7 @@ def test_another_thread_s_calls_wake(loop: Any) -> None:
     assert loop.statistics().wakes >= 1
 
 
-def test_it_is_frozen_and_counters_are_its_fields(loop: Any) -> None:
+def test_statistics_are_frozen_and_have_the_counters_as_fields(loop: Any) -> None:
     found = loop.statistics()
     with pytest.raises(FrozenInstanceError):
         found.turns = 0

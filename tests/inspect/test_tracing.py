@@ -102,7 +102,7 @@ METADATA = {
 }
 
 
-def test_what_is_kept_is_bounded(loop: Any, tmp_path: Path) -> None:
+def test_a_trace_keeps_a_bounded_number_of_records(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     with trace(path, loop, room=10) as recorder:
         for _ in range(100):
@@ -127,7 +127,7 @@ def test_loops_made_meanwhile_are_there_and_dropped_ones_too(
     assert number in {event["tid"] for event in events(path, "X")}
 
 
-def test_one_loop_alone(new_loop: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_trace_of_one_loop_excludes_others(new_loop: Callable[..., Any], tmp_path: Path) -> None:
     one, other = new_loop(), new_loop()
     path = tmp_path / "trace.json"
     with trace(path, one):
@@ -166,7 +166,7 @@ def test_one_trace_at_a_time(new_loop: Callable[..., Any], tmp_path: Path) -> No
     assert events(tmp_path / "c", "X")
 
 
-def test_what_is_raised_inside_goes_on(loop: Any, tmp_path: Path) -> None:
+def test_an_exception_inside_the_trace_propagates(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     with pytest.raises(KeyboardInterrupt):
         with trace(path):
@@ -189,14 +189,14 @@ def test_a_file_that_can_not_be_opened_is_one_at_once(loop: Any, tmp_path: Path)
     assert loop.monitor is None
 
 
-def test_room_for_nothing_is_none(tmp_path: Path) -> None:
+def test_a_room_below_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="room"):
         Tracing(room=0)
     with pytest.raises(ValueError, match="room"):
         trace(tmp_path / "trace.json", room=-1).start()
 
 
-def test_a_trace_that_goes_on_can_not_be_had() -> None:
+def test_a_running_trace_has_no_document() -> None:
     with Tracing() as tracing:
         with pytest.raises(RuntimeError, match="not ended"):
             tracing.document()
@@ -229,7 +229,9 @@ loop.close()
     assert events(path, "X")
 
 
-def test_a_child_s_end_does_not(engine: str, program: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_end_of_a_forked_child_does_not_write_the_trace(
+    engine: str, program: Callable[..., Any], tmp_path: Path
+) -> None:
     path = tmp_path / "trace.json"
     code = """
 import os, sys, warnings

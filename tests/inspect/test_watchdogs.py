@@ -61,7 +61,7 @@ def test_a_task_is_named(loop: Any) -> None:
     assert "the task" in str(reports[0])
 
 
-def test_each_is_reported_once(loop: Any) -> None:
+def test_each_slow_callback_is_reported_once(loop: Any) -> None:
     reports: list[SlowCallback] = []
     dog = watchdog(loop, NEVER, reports.append)
     dog.seconds = 0.000_001
@@ -81,7 +81,7 @@ def test_each_is_reported_once(loop: Any) -> None:
     assert ["dawdle" in slow.name for slow in reports] == [True, True]
 
 
-def test_what_is_quick_or_asleep_is_not_reported(loop: Any) -> None:
+def test_quick_callbacks_and_sleeps_are_not_reported(loop: Any) -> None:
     reports: list[SlowCallback] = []
     with watchdog(loop, NEVER, reports.append) as dog:
         loop.call_soon(from_outside, dog.look)
@@ -107,7 +107,7 @@ def test_all_loops_are_watched_if_none_is_named(new_loop: Callable[..., Any]) ->
     assert [slow.loop for slow in reports] == [loop]
 
 
-def test_the_logger_is_told_and_a_report_may_fail(loop: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_reports_go_to_the_logger_and_may_raise(loop: Any, caplog: pytest.LogCaptureFixture) -> None:
     def fail(slow: SlowCallback) -> None:
         raise ValueError("of the report's own")
 
@@ -126,7 +126,7 @@ def test_the_logger_is_told_and_a_report_may_fail(loop: Any, caplog: pytest.LogC
     assert "failed" in failed.getMessage()
 
 
-def test_it_may_be_stopped_by_its_own_report(loop: Any) -> None:
+def test_a_report_may_stop_its_watchdog(loop: Any) -> None:
     stopped = threading.Event()
 
     def report(slow: SlowCallback) -> None:

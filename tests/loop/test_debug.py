@@ -39,7 +39,7 @@ def in_thread(function: Callable[[], object]) -> BaseException | None:
     return caught[0] if caught else None
 
 
-def test_debug_mode_is_switched_and_told(loop: Any) -> None:
+def test_set_debug_and_get_debug_agree(loop: Any) -> None:
     assert not loop.get_debug()
     loop.set_debug(True)
     assert loop.get_debug()
@@ -129,7 +129,7 @@ def test_scheduling_from_the_wrong_thread_is_an_error(debugged: Any, method: str
     assert "Non-thread-safe operation" in str(caught[0])
 
 
-def test_call_soon_threadsafe_from_another_thread_is_none(debugged: Any) -> None:
+def test_call_soon_threadsafe_from_another_thread_is_no_error(debugged: Any) -> None:
     caught: list[BaseException | None] = []
     debugged.call_soon(lambda: caught.append(in_thread(lambda: debugged.call_soon_threadsafe(id, 1))))
     turn(debugged)
@@ -143,7 +143,7 @@ def test_a_loop_that_does_not_run_takes_calls_from_any_thread(debugged: Any) -> 
 
 @pytest.mark.parametrize("method", ["call_soon", "call_soon_threadsafe", "call_later", "call_at"])
 @pytest.mark.parametrize("wrong", [1, "print", None])
-def test_what_is_not_callable_is_a_type_error(debugged: Any, method: str, wrong: object) -> None:
+def test_a_callback_that_is_not_callable_is_a_type_error(debugged: Any, method: str, wrong: object) -> None:
     args = () if method.startswith("call_soon") else (0,)
     # Stock asyncio's call_later names call_at.
     name = method if method != "call_later" else "call_(later|at)"

@@ -103,7 +103,7 @@ parent.close()
 
 
 @pytest.mark.parametrize("child", CHILDREN)
-def test_the_parent_goes_on_when_the_child(engine: str, program: Program, child: str) -> None:
+def test_the_parent_continues_whatever_the_child_does(engine: str, program: Program, child: str) -> None:
     body = "\n".join(f"    {line}" for line in CHILDREN[child].strip().split("\n"))
     code = f"{BEGIN}\ndef child():\n{body}\n\nin_child(child)\nin_child(child)\n{END}"
     assert program(code).stdout == "the parent is fine\n"

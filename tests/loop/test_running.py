@@ -77,7 +77,7 @@ def test_run_stop_run_continues_where_it_stopped(loop: Loop) -> None:
     assert seen == [1, 2, 3]
 
 
-def test_what_is_scheduled_after_stop_in_the_same_turn_runs_in_the_next_run(loop: Loop) -> None:
+def test_callbacks_scheduled_after_stop_run_in_the_next_run(loop: Loop) -> None:
     seen = []
 
     def stop() -> None:
@@ -102,7 +102,7 @@ def test_stop_before_run_runs_one_turn_without_sleeping(loop: Loop) -> None:
     loop.run_forever()
 
 
-def test_is_running_and_is_closed_tell(loop: Loop) -> None:
+def test_is_running_and_is_closed_are_true_at_the_right_times(loop: Loop) -> None:
     async def running() -> bool:
         return loop.is_running() and asyncio.get_running_loop() is loop
 
@@ -274,7 +274,7 @@ def test_a_closed_loop_is_free_without_the_collector(engine: str) -> None:
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_what_a_closed_loop_is_asked_ends(loop: Loop) -> None:
+def test_a_closed_loop_allows_removals_and_refuses_additions(loop: Loop) -> None:
     loop.add_signal_handler(signal.SIGUSR1, print)
     left, right = socket.socketpair()
     with left, right:
@@ -420,13 +420,13 @@ def test_executors_run_functions_and_are_shut_down(loop: Loop) -> None:
         loop.run_in_executor(None, print)
 
 
-def test_a_default_executor_that_is_none_is_refused(loop: Loop) -> None:
+def test_a_default_executor_that_is_no_executor_is_refused(loop: Loop) -> None:
     with pytest.raises(TypeError, match="ThreadPoolExecutor"):
         loop.set_default_executor(object())  # type: ignore[arg-type]
 
 
 @pytest.mark.engines("uring", "epoll", "fake")
-def test_what_leaves_a_callback_as_keyboard_interrupt_leaves_run_forever(loop: Loop) -> None:
+def test_keyboard_interrupt_of_a_callback_leaves_run_forever(loop: Loop) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 

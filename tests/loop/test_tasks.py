@@ -32,7 +32,7 @@ def test_create_task_with_a_name_and_a_context(loop: Loop) -> None:
     assert loop.run_until_complete(loop.create_task(answer(), name=None, context=None)) == "default"
 
 
-def test_keywords_come_in_any_order_and_again(loop: Loop) -> None:
+def test_create_task_takes_keywords_in_any_order_and_repeatedly(loop: Loop) -> None:
     context = contextvars.copy_context()
     context.run(variable.set, "in the context")
     for _ in range(2):
@@ -82,7 +82,7 @@ def test_tasks_and_futures_are_of_the_classes_found_in_asyncio(
     assert loop.run_until_complete(main()) == "default"
 
 
-def test_what_is_no_coroutine_is_no_task(loop: Loop) -> None:
+def test_create_task_refuses_objects_that_are_no_coroutines(loop: Loop) -> None:
     with pytest.raises(TypeError, match="a coroutine was expected"):
         loop.create_task(42)  # type: ignore[arg-type]
     with pytest.raises(TypeError):

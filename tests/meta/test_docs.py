@@ -69,7 +69,7 @@ def test_code_stands_in_an_example(page: Path) -> None:
     ("block", "found"),
     [("a\nb\n", True), ("    a\n    b\n", True), ("b\nc\n", False), ("a\n    b\n", False)],
 )
-def test_what_stands_in_a_text(block: str, found: bool) -> None:
+def test_stands_in_finds_whole_blocks_of_lines(block: str, found: bool) -> None:
     assert stands_in(block, "if x:\n    a\n    b\n") is found
 
 

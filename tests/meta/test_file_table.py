@@ -87,7 +87,9 @@ def test_every_function_is_in_the_table() -> None:
 
 @pytest.mark.skipif(refusal() is not None, reason="io_uring is refused here")
 @pytest.mark.parametrize("name", sorted(CALLS))
-def test_it_uses_what_the_table_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_operations_use_the_means_in_the_table(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "f").write_bytes(b"content")
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("f")

@@ -69,7 +69,7 @@ from cpython.object cimport PyObject
     assert rooms.compiled_imports("from cpython.object cimport PyObject\n") == set()
 
 
-def test_a_circle_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_cycle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room = tmp_path / "uringloop/sync"
     room.mkdir(parents=True)
     (room / "a.pyx").write_text("from uringloop.sync.b cimport x\n")

@@ -234,7 +234,7 @@ def test_the_table_has_no_name_that_is_not_used() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_this_python_has(name: str) -> None:
+def test_this_python_has_the_private_name(name: str) -> None:
     assert any(is_there(place) for place in TABLE[name])
 
 
@@ -250,7 +250,7 @@ def test_private_methods_of_the_loop_are_overridden_as_the_table_says() -> None:
     assert ours == set(OVERRIDDEN)
 
 
-def test_c_uses_what_the_table_says() -> None:
+def test_compiled_code_uses_the_c_names_in_the_table() -> None:
     found = {}
     for path in sorted(path for kind in ("pyx", "pxd", "h") for path in PACKAGE.rglob(f"*.{kind}")):
         comments = r"/\*.*?\*/" if path.suffix == ".h" else r"/\*.*?\*/|#[^\n]*"

@@ -112,7 +112,7 @@ def test_nothing_is_too_long() -> None:
     assert not too_long, f"over {FILE_LINES} lines a file or {FUNCTION_LINES} a function"
 
 
-def test_exceptions_are_needed_as_they_stand() -> None:
+def test_no_exception_is_larger_than_needed() -> None:
     actual = sizes()
     loose = {
         name: actual.get(name, "not needed") for name in EXCEPTIONS if actual.get(name) != EXCEPTIONS[name]

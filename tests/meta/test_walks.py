@@ -143,12 +143,12 @@ def faults(walk: list[Step], package: Path = PACKAGE) -> list[str]:
 WALKS = walks_of(PAGE)
 
 
-def test_there_are_five() -> None:
+def test_there_are_five_walks() -> None:
     assert len(WALKS) == 5
 
 
 @pytest.mark.parametrize("title", WALKS)
-def test_each_step_leads_to_the_next(title: str) -> None:
+def test_each_step_of_a_walk_leads_to_the_next(title: str) -> None:
     assert faults(WALKS[title]) == []
 
 
@@ -208,7 +208,7 @@ def all_faults(page: str, package: Path) -> list[str]:
     return [fault for walk in walks_of(page).values() for fault in faults(walk, package)]
 
 
-def test_a_true_walk_has_no_faults(package: Path) -> None:
+def test_a_correct_walk_has_no_faults(package: Path) -> None:
     assert all_faults(GOOD, package) == []
 
 
@@ -238,7 +238,7 @@ def test_a_true_walk_has_no_faults(package: Path) -> None:
         ("back to step 1", "back to step 3", "step 2: 3 is no earlier step"),
     ],
 )
-def test_a_fault_is_found(old: str, new: str, fault: str, package: Path) -> None:
+def test_a_fault_in_a_walk_is_found(old: str, new: str, fault: str, package: Path) -> None:
     assert GOOD.count(old) >= 1
     assert fault in all_faults(GOOD.replace(old, new), package)
 

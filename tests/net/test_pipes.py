@@ -82,7 +82,7 @@ def test_bytes_pass_from_a_writer_to_a_reader(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_reader_that_goes_is_told_to_the_writer(run: Any) -> None:
+def test_the_writer_learns_that_the_reader_has_closed(run: Any) -> None:
     async def main() -> None:
         out, into = os.pipe()
         writer = await writer_of(into)

@@ -39,7 +39,7 @@ def quiet_turns(loop: Any, engine: str) -> None:
     turns(loop, 100 if engine == "fake" else 30)
 
 
-def test_a_reader_is_told_and_told_again_while_there_is_data(loop: Any, pair: Pair) -> None:
+def test_a_reader_is_called_again_while_there_is_data(loop: Any, pair: Pair) -> None:
     left, right = pair
     seen: list[bytes] = []
 
@@ -55,7 +55,7 @@ def test_a_reader_is_told_and_told_again_while_there_is_data(loop: Any, pair: Pa
     assert loop.remove_reader(left) is True
 
 
-def test_a_reader_is_told_once_a_turn(loop: Any, pair: Pair) -> None:
+def test_a_reader_is_called_once_a_turn(loop: Any, pair: Pair) -> None:
     left, right = pair
     told = 0
 
@@ -72,7 +72,7 @@ def test_a_reader_is_told_once_a_turn(loop: Any, pair: Pair) -> None:
     loop.remove_reader(left)
 
 
-def test_a_reader_that_read_all_is_told_of_what_comes_later(loop: Any, pair: Pair) -> None:
+def test_a_reader_that_read_all_is_called_for_later_data(loop: Any, pair: Pair) -> None:
     left, right = pair
     seen: list[bytes] = []
 
@@ -90,7 +90,7 @@ def test_a_reader_that_read_all_is_told_of_what_comes_later(loop: Any, pair: Pai
     loop.remove_reader(left)
 
 
-def test_a_writer_is_told_while_there_is_room(loop: Any, pair: Pair) -> None:
+def test_a_writer_is_called_while_there_is_room(loop: Any, pair: Pair) -> None:
     left, right = pair
     sent = 0
 
@@ -117,7 +117,7 @@ def test_a_writer_is_told_while_there_is_room(loop: Any, pair: Pair) -> None:
     loop.remove_writer(left)
 
 
-def test_reader_and_writer_of_one_descriptor_are_told_both(loop: Any, pair: Pair) -> None:
+def test_reader_and_writer_of_one_descriptor_are_both_called(loop: Any, pair: Pair) -> None:
     left, right = pair
     missing = {"reader", "writer"}
 
@@ -159,7 +159,7 @@ def test_removing_tells_whether_there_was_one(loop: Any, pair: Pair) -> None:
     assert loop.remove_reader(left) is False
 
 
-def test_a_removed_reader_is_not_told_even_if_data_is_there(loop: Any, pair: Pair, engine: str) -> None:
+def test_a_removed_reader_is_not_called_even_if_data_is_there(loop: Any, pair: Pair, engine: str) -> None:
     left, right = pair
     told: list[int] = []
     loop.add_reader(left, told.append, 1)
@@ -170,7 +170,7 @@ def test_a_removed_reader_is_not_told_even_if_data_is_there(loop: Any, pair: Pai
     assert told == []
 
 
-def test_a_reader_removed_by_another_of_the_same_turn_is_not_told(loop: Any, engine: str) -> None:
+def test_a_reader_removed_by_another_of_the_same_turn_is_not_called(loop: Any, engine: str) -> None:
     pairs = [socket.socketpair() for _ in range(2)]
     told: list[int] = []
 
@@ -189,7 +189,7 @@ def test_a_reader_removed_by_another_of_the_same_turn_is_not_told(loop: Any, eng
         right.close()
 
 
-def test_a_reader_replaced_is_told_in_the_new_way_only(loop: Any, pair: Pair, engine: str) -> None:
+def test_a_replaced_reader_is_called_only_by_its_new_callback(loop: Any, pair: Pair, engine: str) -> None:
     left, right = pair
     told: list[str] = []
     loop.add_reader(left, told.append, "old")
@@ -272,7 +272,7 @@ def test_a_closed_descriptor_is_refused(loop: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, None, "0", object(), 1.5])
-def test_what_is_no_descriptor_is_refused(loop: Any, wrong: Any) -> None:
+def test_objects_without_a_descriptor_are_refused(loop: Any, wrong: Any) -> None:
     for method in (loop.add_reader, loop.add_writer):
         with pytest.raises(ValueError):
             method(wrong, print)
@@ -362,7 +362,7 @@ def test_the_descriptors_flags_stay_as_they_are(loop: Any) -> None:
     right.close()
 
 
-def test_exceptions_of_a_reader_are_reported_and_it_is_told_again(loop: Any, pair: Pair) -> None:
+def test_a_reader_that_raised_is_reported_and_called_again(loop: Any, pair: Pair) -> None:
     left, right = pair
     reports: list[dict[str, Any]] = []
     loop.set_exception_handler(

@@ -107,7 +107,7 @@ def test_a_part_of_a_file_goes_through_a_transport(
 
 
 @pytest.mark.contract
-def test_what_is_no_file_is_read_and_sent(loop: asyncio.AbstractEventLoop, run: Any) -> None:
+def test_objects_without_a_descriptor_are_read_and_sent(loop: asyncio.AbstractEventLoop, run: Any) -> None:
     async def main() -> None:
         for fallback in (True, False):
             left, right = socket.socketpair()
@@ -126,7 +126,9 @@ def test_what_is_no_file_is_read_and_sent(loop: asyncio.AbstractEventLoop, run: 
 
 
 @pytest.mark.contract
-def test_what_is_no_file_goes_through_a_transport_as_well(loop: asyncio.AbstractEventLoop, run: Any) -> None:
+def test_objects_without_a_descriptor_go_through_a_transport_as_well(
+    loop: asyncio.AbstractEventLoop, run: Any
+) -> None:
     async def main() -> None:
         left, right = socket.socketpair()
         _, sink = await loop.create_connection(Sink, sock=right)

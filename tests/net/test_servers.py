@@ -151,7 +151,7 @@ def test_a_task_factory_that_fails_does_not_end_the_loop(loop: Any) -> None:
     reports.clear()
 
 
-def test_want_of_descriptors_is_reported_once_until_it_is_over(
+def test_a_shortage_of_descriptors_is_reported_once_until_it_is_over(
     loop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "ACCEPT_RETRY_DELAY", 0.001)

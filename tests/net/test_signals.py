@@ -54,7 +54,7 @@ def test_a_signal_wakes_a_sleeping_loop(loop: Any) -> None:
     loop.remove_signal_handler(signal.SIGALRM)
 
 
-def test_every_one_of_many_signals_in_different_turns_is_told(loop: Any) -> None:
+def test_each_of_many_signals_in_different_turns_calls_its_handler(loop: Any) -> None:
     seen = 0
 
     def handler() -> None:
@@ -105,7 +105,7 @@ def test_a_handler_can_be_replaced(loop: Any) -> None:
     loop.remove_signal_handler(signal.SIGUSR1)
 
 
-def test_a_signal_that_arrives_between_two_runs_is_told_in_the_second(loop: Any) -> None:
+def test_a_signal_between_two_runs_calls_its_handler_in_the_second(loop: Any) -> None:
     seen: list[int] = []
     loop.add_signal_handler(signal.SIGUSR1, lambda: (seen.append(1), loop.stop()))
     loop.call_soon(loop.stop)
@@ -116,7 +116,7 @@ def test_a_signal_that_arrives_between_two_runs_is_told_in_the_second(loop: Any)
     loop.remove_signal_handler(signal.SIGUSR1)
 
 
-def test_a_signal_that_arrives_before_the_first_run_is_told(loop: Any) -> None:
+def test_a_signal_before_the_first_run_calls_its_handler(loop: Any) -> None:
     loop.add_signal_handler(signal.SIGUSR1, loop.stop)
     send()
     loop.run_forever()
@@ -235,7 +235,7 @@ def test_runner_survives_an_interrupt_the_main_task_handles(new_loop: Callable[.
         assert runner.run(main()) == "handled"
 
 
-def test_a_child_that_ends_is_told_by_sigchld(loop: Any) -> None:
+def test_a_childs_end_calls_the_sigchld_handler(loop: Any) -> None:
     loop.add_signal_handler(signal.SIGCHLD, loop.stop)
     pid = os.posix_spawn(sys.executable, [sys.executable, "-c", ""], os.environ)
     loop.run_forever()
@@ -244,7 +244,7 @@ def test_a_child_that_ends_is_told_by_sigchld(loop: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_what_can_not_be_caught_is_a_runtime_error(loop: Any, number: int) -> None:
+def test_signals_that_cannot_be_caught_are_a_runtime_error(loop: Any, number: int) -> None:
     with pytest.raises(RuntimeError, match=f"sig {int(number)} cannot be caught"):
         loop.add_signal_handler(number, print)
 
@@ -252,7 +252,7 @@ def test_what_can_not_be_caught_is_a_runtime_error(loop: Any, number: int) -> No
 @pytest.mark.parametrize(
     ("wrong", "error"), [(0, ValueError), (1000, ValueError), (-1, ValueError), ("1", TypeError)]
 )
-def test_what_is_no_signal_is_refused(loop: Any, wrong: Any, error: type[Exception]) -> None:
+def test_numbers_that_are_no_signals_are_refused(loop: Any, wrong: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         loop.add_signal_handler(wrong, print)
     with pytest.raises(error):
@@ -350,7 +350,7 @@ def test_the_end_of_the_interpreter_may_take_the_sockets_first(new_loop: Callabl
 
 
 @pytest.mark.engines("uring", "epoll", "fake")
-def test_somebody_elses_wakeup_descriptor_is_left_alone(loop: Any) -> None:
+def test_a_foreign_wakeup_descriptor_is_left_alone(loop: Any) -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
@@ -367,7 +367,7 @@ def test_somebody_elses_wakeup_descriptor_is_left_alone(loop: Any) -> None:
 
 
 @pytest.mark.engines("uring", "epoll", "fake")
-def test_the_signals_of_a_forked_child_are_not_told_to_the_parents_loop(
+def test_signals_of_a_forked_child_do_not_reach_the_parents_loop(
     engine: str, program: Callable[..., Any]
 ) -> None:
     code = """

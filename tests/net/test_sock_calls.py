@@ -60,7 +60,7 @@ def test_receives_what_is_there_at_once_and_what_comes_later(
 
 
 @pytest.mark.contract
-def test_what_can_finish_at_once_does_not_suspend(loop: asyncio.AbstractEventLoop, pair: Pair) -> None:
+def test_calls_that_can_finish_at_once_do_not_suspend(loop: asyncio.AbstractEventLoop, pair: Pair) -> None:
     left, right = pair
     right.send(b"x")
     buffer = bytearray(1)
@@ -446,7 +446,7 @@ def test_an_ssl_socket_is_refused(loop: asyncio.AbstractEventLoop, run: Any) -> 
 
 
 @pytest.mark.contract
-def test_they_are_coroutines(loop: asyncio.AbstractEventLoop, pair: Pair) -> None:
+def test_sock_calls_are_coroutines(loop: asyncio.AbstractEventLoop, pair: Pair) -> None:
     for coroutine in every_call(loop, pair[0]):
         assert asyncio.iscoroutine(coroutine)
         coroutine.close()

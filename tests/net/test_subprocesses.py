@@ -93,7 +93,7 @@ def test_a_signal_is_a_negative_status(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_the_popen_itself_is_to_be_had(run: Any) -> None:
+def test_the_popen_object_is_in_the_extra_info(run: Any) -> None:
     async def main() -> None:
         process = await asyncio.create_subprocess_exec("true")
         popen = process._transport.get_extra_info("subprocess")  # type: ignore[attr-defined]
@@ -121,7 +121,7 @@ def test_the_popen_itself_is_to_be_had(run: Any) -> None:
     ],
     ids=repr,
 )
-def test_what_popen_takes_is_passed_on(run: Any, options: dict[str, Any], expected: str) -> None:
+def test_the_arguments_of_popen_are_passed_on(run: Any, options: dict[str, Any], expected: str) -> None:
     program = (
         'import os; print(f\'cwd={os.getcwd()} mark={os.environ.get("MARK")} umask={oct(os.umask(0))} '
         "leads={os.getpgid(0) == os.getpid()} nice={os.nice(0)}')"
@@ -164,7 +164,7 @@ def test_a_program_that_is_not_there_raises(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_many_at_once_are_all_told(run: Any) -> None:
+def test_the_ends_of_many_processes_at_once_are_all_reported(run: Any) -> None:
     async def one(number: int) -> int:
         process = await asyncio.create_subprocess_shell(f"exit {number}", stdin=DEVNULL)
         return await process.wait()
@@ -229,7 +229,7 @@ async def short_process(number: int) -> None:
 
 
 @pytest.mark.parametrize("count", [240, pytest.param(5000, marks=pytest.mark.stress)])
-def test_short_processes_of_loops_in_two_threads_are_all_told(
+def test_short_processes_of_loops_in_two_threads_all_report_their_end(
     new_loop: Callable[..., Any], count: int
 ) -> None:
     told: list[int] = []
@@ -267,7 +267,7 @@ def test_a_status_read_by_popen_is_not_lost(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_status_taken_by_somebody_else_is_255(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_status_taken_by_other_code_is_255(run: Any, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         process = await asyncio.create_subprocess_exec("sleep", "100")
         os.kill(process.pid, signal.SIGKILL)  # it ends while nobody but us can look
@@ -292,7 +292,7 @@ def test_cancelling_the_spawn_leaves_no_child(loop: asyncio.AbstractEventLoop, r
 
 
 @pytest.mark.contract
-def test_the_protocol_is_told_in_order_in_the_context_of_the_spawner(
+def test_the_protocol_is_called_in_order_in_the_spawners_context(
     loop: asyncio.AbstractEventLoop, run: Any
 ) -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
@@ -348,7 +348,7 @@ def test_no_pidfd_is_the_callers_error_and_leaves_no_child(
     assert no_child_is_left()
 
 
-def test_wherever_an_interrupt_falls_the_end_is_told_once(loop: Any) -> None:
+def test_an_interrupt_at_any_point_reports_the_end_once(loop: Any) -> None:
     """Between any two lines of what is done when a process has ended."""
     lines = 0
     steps = SubprocessTransport.exited, SubprocessTransport._process_exited, SubprocessTransport._try_finish

@@ -185,7 +185,7 @@ def test_completions_across_the_end_of_the_queue(loop: Any, ring: Any) -> None:
 
 
 @pytest.mark.parametrize("ready", [False, True])
-def test_a_completion_that_comes_while_it_looks(loop: Any, monkeypatch: Any, ready: bool) -> None:
+def test_a_completion_between_peek_and_count_is_not_missed(loop: Any, monkeypatch: Any, ready: bool) -> None:
     """Between asking for a completion and asking how many there are."""
     peek = liburing.io_uring_peek_cqe
 
@@ -287,7 +287,7 @@ def test_rings_of_every_kind(loop: Any, flags: str) -> None:
     liburing.io_uring_queue_exit(ring)
 
 
-def test_what_is_no_ring_to_attach(loop: Any) -> None:
+def test_objects_that_are_no_ring_cannot_be_attached(loop: Any) -> None:
     async def main() -> None:
         with pytest.raises(TypeError):
             ops.attach(object())
@@ -304,7 +304,9 @@ def test_what_is_no_ring_to_attach(loop: Any) -> None:
     run(loop, main())
 
 
-def test_a_descriptor_of_the_rings_own_table_is_nobody_elses(loop: Any, ring: Any, tmp_path: Path) -> None:
+def test_a_descriptor_in_the_rings_own_table_is_not_taken_for_a_number(
+    loop: Any, ring: Any, tmp_path: Path
+) -> None:
     """Opened for nobody, it must not be taken for the number of one of ours."""
     liburing.io_uring_register_files_sparse(ring, 2)
     how = liburing.OpenHow()
@@ -329,7 +331,7 @@ def test_a_descriptor_of_the_rings_own_table_is_nobody_elses(loop: Any, ring: An
     run(loop, main())
 
 
-def test_connections_that_nobody_took_are_closed(loop: Any) -> None:
+def test_connections_that_were_not_taken_are_closed(loop: Any) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             accepting = ops.multishot(liburing.io_uring_prep_multishot_accept, server.fileno())

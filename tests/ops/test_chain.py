@@ -54,7 +54,7 @@ def test_chain(loop: Any, tmp_path: Path) -> None:
     assert (tmp_path / "f").read_bytes() == b"hello"
 
 
-def test_what_raises_inside_leaves_nothing_behind(loop: Any, tmp_path: Path) -> None:
+def test_an_exception_inside_a_chain_submits_nothing(loop: Any, tmp_path: Path) -> None:
     fd = os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT)
 
     async def main() -> None:
@@ -140,7 +140,7 @@ def test_a_timeout_limits_the_one_it_was_given_with(loop: Any) -> None:
     run(loop, main())
 
 
-def test_what_goes_on_after_a_failure_is_cancelled_too(loop: Any) -> None:
+def test_hard_links_after_a_failure_are_cancelled_too(loop: Any) -> None:
     """A hard link: the next one begins although the one before it was cancelled."""
 
     async def main() -> None:

@@ -59,7 +59,7 @@ def test_a_wrong_argument_leaves_nothing_in_the_ring(loop: Any, ring: Any, error
     run(loop, main())
 
 
-def test_what_the_kernel_refuses_holds_up_nothing_behind_it(loop: Any) -> None:
+def test_an_entry_that_the_kernel_refuses_does_not_stop_the_next(loop: Any) -> None:
     async def main() -> None:
         refused, done = await asyncio.gather(
             ops.submit(liburing.io_uring_prep_nop, flags=liburing.IOSQE_BUFFER_SELECT),
@@ -89,7 +89,7 @@ def test_a_timeout_that_is_long(loop: Any, timeout: float) -> None:
     assert run(loop, ops.submit(liburing.io_uring_prep_nop, timeout=timeout)) == 0
 
 
-def test_cancelled_by_somebody_else_is_not_timed_out(loop: Any) -> None:
+def test_a_cancel_by_other_code_is_not_a_timeout(loop: Any) -> None:
     async def main() -> None:
         source, sink = os.pipe()
         reading = asyncio.ensure_future(
@@ -107,7 +107,7 @@ def test_cancelled_by_somebody_else_is_not_timed_out(loop: Any) -> None:
     run(loop, main())
 
 
-def test_what_arguments_refer_to_is_kept_too(loop: Any) -> None:
+def test_objects_that_arguments_refer_to_are_kept_alive(loop: Any) -> None:
     class Buffer(bytearray):
         pass
 

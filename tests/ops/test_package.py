@@ -39,7 +39,7 @@ except ImportError as error:
 # What the core does, seen by another
 
 
-def test_what_the_core_writes_is_what_the_kernel_has(loop: Any, tmp_path: Path) -> None:
+def test_bytes_written_by_the_core_are_read_by_the_kernels_operations(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "f"
 
     async def main() -> None:
@@ -54,7 +54,7 @@ def test_what_the_core_writes_is_what_the_kernel_has(loop: Any, tmp_path: Path) 
     assert path.read_bytes() == b"abc" * 1000
 
 
-def test_what_the_core_says_of_a_file_is_what_the_kernel_says(loop: Any, tmp_path: Path) -> None:
+def test_the_cores_stat_equals_the_kernels_statx(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"x" * 12_345)
     os.utime(path, ns=(123_456_789, 987_654_321))
@@ -74,7 +74,7 @@ def test_what_the_core_says_of_a_file_is_what_the_kernel_says(loop: Any, tmp_pat
     run(loop, main())
 
 
-def test_what_the_core_closes_is_closed(loop: Any, tmp_path: Path) -> None:
+def test_descriptors_closed_by_the_core_are_closed_for_the_kernel(loop: Any, tmp_path: Path) -> None:
     async def main() -> None:
         file = await uringloop.open_file(tmp_path / "f", "wb")
         fd = file.fileno()
@@ -88,9 +88,7 @@ def test_what_the_core_closes_is_closed(loop: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("direct", [False, True])
-def test_what_goes_through_fixed_buffers_is_what_the_kernel_has(
-    loop: Any, tmp_path: Path, direct: bool
-) -> None:
+def test_bytes_in_fixed_buffers_are_the_bytes_in_the_file(loop: Any, tmp_path: Path, direct: bool) -> None:
     path = tmp_path / "f"
     path.write_bytes(bytes(65536))
 

@@ -33,7 +33,7 @@ def test_a_closed_loop_refuses_what_it_would_have_to_do_later(loop: Any, method:
 
 
 @pytest.mark.contract
-def test_what_connection_made_raises_is_told_with_its_name(loop: Any) -> None:
+def test_an_exception_of_connection_made_is_reported_with_its_name(loop: Any) -> None:
     told: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda loop, context: told.append(context))
 
@@ -56,7 +56,7 @@ def test_what_connection_made_raises_is_told_with_its_name(loop: Any) -> None:
     told.clear()
 
 
-def test_a_connection_without_a_protocol_ends_and_is_told_once(loop: Any) -> None:
+def test_a_factory_that_returns_none_ends_the_connection_with_one_report(loop: Any) -> None:
     """asyncio's loop leaves it open, and says so in debug mode only."""
     told: list[str] = []
     loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
@@ -100,7 +100,7 @@ async def leave(protocol: Any, peer: socket.socket) -> None:
         ("text", "sequence item 0: expected a bytes-like object, str found"),
     ],
 )
-def test_writelines_says_what_join_says(loop: Any, wrong: Any, message: str, tls: bool) -> None:
+def test_writelines_raises_the_error_of_join(loop: Any, wrong: Any, message: str, tls: bool) -> None:
     """asyncio's loops until Python 3.11; later ones say it in other words."""
 
     async def main() -> None:
@@ -125,7 +125,7 @@ def test_marks_below_what_this_turn_wrote_pause_nothing_that_the_socket_takes(lo
     loop.run_until_complete(asyncio.wait_for(main(), 10))
 
 
-def test_a_failed_sock_sendall_lets_go_of_the_callers_buffer(loop: Any) -> None:
+def test_a_failed_sock_sendall_releases_the_callers_buffer(loop: Any) -> None:
     """Whatever keeps the traceback; asyncio's loop does only where none is kept."""
     left, right = pair("unix")
     data = bytearray(3_000_000)

@@ -27,7 +27,7 @@ def count_of_timers(loop: Any) -> int:
     return count
 
 
-def test_what_dies_with_a_timers_callback_cancels_other_timers(loop: Any) -> None:
+def test_a_destructor_in_a_timers_callback_cancels_other_timers(loop: Any) -> None:
     """So many that all cancelled ones are swept: the one that is being cancelled counts once."""
     others = [loop.call_later(1000 + number * 0.001, print) for number in range(200)]
 
@@ -48,7 +48,7 @@ def test_what_dies_with_a_timers_callback_cancels_other_timers(loop: Any) -> Non
     assert count_of_timers(loop) == 1
 
 
-def test_what_dies_with_a_timers_callback_closes_the_loop(engine: str, program: Program) -> None:
+def test_a_destructor_in_a_timers_callback_closes_the_loop(engine: str, program: Program) -> None:
     program(
         """
 import gc, uringloop
@@ -293,7 +293,7 @@ def test_a_stream_protocol_that_is_given_another_reader(loop: Any) -> None:
 # Exceptions
 
 
-def test_refusals_keep_no_frames_of_those_they_were_raised_in(loop: Any) -> None:
+def test_a_refusal_keeps_no_local_variables_alive(loop: Any) -> None:
     class Local: ...
 
     seen: list[weakref.ref[Local]] = []

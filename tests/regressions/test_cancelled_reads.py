@@ -86,7 +86,7 @@ def test_a_cancelled_readline_leaves_the_line_to_the_next(
 
 
 @pytest.mark.parametrize("kind", ENDS)
-def test_what_arrives_while_a_call_is_cancelled_stands_behind_what_was_there(loop: Any, kind: str) -> None:
+def test_data_that_arrives_during_a_cancel_comes_after_older_data(loop: Any, kind: str) -> None:
     """It came in front, where an operation ended after its call: many attempts find the moment."""
 
     async def main() -> None:
@@ -112,7 +112,7 @@ def test_what_arrives_while_a_call_is_cancelled_stands_behind_what_was_there(loo
 
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("kind", ENDS)
-def test_what_a_cancelled_unbuffered_readline_has_taken_comes_first(loop: Any, kind: str, turns: int) -> None:
+def test_data_taken_by_a_cancelled_readline_comes_first(loop: Any, kind: str, turns: int) -> None:
     """Whatever method comes next, and though two calls may be in line."""
 
     async def main() -> None:

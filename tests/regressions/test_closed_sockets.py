@@ -16,7 +16,7 @@ class Lost(asyncio.DatagramProtocol):
         self.lost.set_result(error)
 
 
-def test_what_is_written_does_not_reach_whoever_gets_the_number_next(loop: Any) -> None:
+def test_data_of_a_closed_socket_does_not_reach_the_next_owner_of_its_number(loop: Any) -> None:
     async def main() -> None:
         near, far = socket.socketpair()
         transport, protocol = await loop.create_connection(Lost, sock=near)
@@ -39,7 +39,7 @@ def test_what_is_written_does_not_reach_whoever_gets_the_number_next(loop: Any) 
     loop.run_until_complete(main())
 
 
-def test_an_endpoint_closes_no_descriptor_of_somebody_else(loop: Any) -> None:
+def test_an_endpoint_closes_no_foreign_descriptor(loop: Any) -> None:
     async def main() -> None:
         near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         near.bind(("127.0.0.1", 0))

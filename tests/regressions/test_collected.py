@@ -52,7 +52,7 @@ for _ in range(5):
     )
 
 
-def test_buffers_in_a_cycle_with_who_waits_for_one(engine: str, program: Program) -> None:
+def test_buffers_in_a_cycle_with_a_waiter_for_one_are_collected(engine: str, program: Program) -> None:
     program(
         """
 import asyncio, gc, itertools, uringloop
@@ -102,7 +102,9 @@ def test_a_file_in_a_cycle_is_written(loop: Any, tmp_path: Path, mode: str) -> N
 
 @pytest.mark.engines("uring")
 @pytest.mark.parametrize("kind", ["EventLoop", "NeverClosed"])
-def test_what_the_kernel_has_is_not_emptied(engine: str, program: Program, tmp_path: Path, kind: str) -> None:
+def test_objects_in_the_kernel_are_not_cleared(
+    engine: str, program: Program, tmp_path: Path, kind: str
+) -> None:
     """A loop that is collected is closed, though warnings are errors. Where its finalizer is replaced, what the kernel
     may write to stays."""
     os.mkfifo(tmp_path / "fifo")
@@ -199,7 +201,7 @@ def test_a_loop_in_debug_mode_is_closed_though_a_server_was_not(loop: Any) -> No
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", [bytearray, memoryview])
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_collected_send_lets_go_of_the_callers_buffer(loop: Any, kind: type, waits: bool) -> None:
+def test_a_collected_send_releases_the_callers_buffer(loop: Any, kind: type, waits: bool) -> None:
     data = bytearray(1 << 24 if waits else 1000)
 
     async def attempt(data: Any) -> None:
@@ -248,7 +250,7 @@ def test_a_send_that_waits_keeps_the_callers_buffer_in_place(loop: Any) -> None:
     data.clear()
 
 
-def test_a_collected_write_lets_go_of_the_callers_buffer(
+def test_a_collected_write_releases_the_callers_buffer(
     loop: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Data(bytearray):

@@ -350,7 +350,7 @@ def until_death(kind: str, style: str, event: str, way: str, living: Any) -> Ite
                 yield scene
 
 
-def test_claims_of_those_who_never_release_do_not_pile_up(loop: Any) -> None:
+def test_claims_of_tasks_that_never_release_do_not_pile_up(loop: Any) -> None:
     condition = Condition()
 
     async def without_release() -> None:

@@ -34,7 +34,9 @@ def used(report: Any) -> list[str]:
     return [name for name, feature in report["features"].items() if feature["used"]]
 
 
-def test_a_kernel_too_old_is_said_to_offer_nothing_of_a_ring(program: Program, other_kernel: str) -> None:
+def test_doctor_reports_no_ring_features_on_a_kernel_that_is_too_old(
+    program: Program, other_kernel: str
+) -> None:
     old = {"LD_PRELOAD": other_kernel, "KERNEL": "no probe", "URINGLOOP_ENGINE": ""}
     found = json.loads(program(DOCTOR, "--json", check=False, **old).stdout)
     assert found["usable"] is False and found["engine"] == found["tried"] == "epoll"

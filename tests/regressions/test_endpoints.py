@@ -94,7 +94,7 @@ def test_reading_may_be_paused(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_it_may_be_paused_before_it_reads(run: Any) -> None:
+def test_an_endpoint_may_be_paused_before_it_reads(run: Any) -> None:
     class Paused(Recorder):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -116,7 +116,7 @@ def test_it_may_be_paused_before_it_reads(run: Any) -> None:
 @pytest.mark.contract
 @pytest.mark.parametrize("end", ["close", "abort"])
 @pytest.mark.parametrize("where", ["datagram_received", "error_received", "connection_made"])
-def test_it_may_be_closed_by_any_callback(run: Any, tmp_path: Path, where: str, end: str) -> None:
+def test_any_callback_may_close_an_endpoint(run: Any, tmp_path: Path, where: str, end: str) -> None:
     """Once, with nothing told behind it, and the descriptor is closed."""
 
     def acting(self: Any, *arguments: Any) -> None:
@@ -147,7 +147,7 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 
 @pytest.mark.contract
-def test_an_error_is_told_from_within_a_callback(run: Any, tmp_path: Path) -> None:
+def test_error_received_is_called_even_inside_another_callback(run: Any, tmp_path: Path) -> None:
     """In the caller's context, however deep: entering the endpoint's own once more is refused."""
 
     class Answering(Recorder):
@@ -180,7 +180,7 @@ def test_an_error_is_told_from_within_a_callback(run: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.contract
-def test_what_error_received_raises_is_whose_who_sends(run: Any, tmp_path: Path) -> None:
+def test_an_exception_of_error_received_is_raised_by_sendto(run: Any, tmp_path: Path) -> None:
     class Raising(Recorder):
         def error_received(self, error: Exception) -> None:
             raise ZeroDivisionError
@@ -197,7 +197,7 @@ def test_what_error_received_raises_is_whose_who_sends(run: Any, tmp_path: Path)
 
 
 @pytest.mark.contract
-def test_it_is_a_transport_without_a_stream(run: Any) -> None:
+def test_an_endpoint_has_no_stream_methods(run: Any) -> None:
     async def main() -> None:
         protocol, _ = await endpoint()
         transport = protocol.transport
@@ -216,7 +216,7 @@ def test_it_is_a_transport_without_a_stream(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_what_connection_lost_raises_is_reported(loop: Any, run: Any, tmp_path: Path) -> None:
+def test_an_exception_of_connection_lost_is_reported(loop: Any, run: Any, tmp_path: Path) -> None:
     """Also where the end came with the last datagram that waited for room: it left run_forever."""
 
     class Raising(Recorder):

@@ -193,7 +193,7 @@ async def main():
 @pytest.mark.contract
 @TASKS_IN_A_CHILD
 @pytest.mark.parametrize("before", ["", "and before that", "much, and before that"])
-def test_what_was_written_before_the_fork_is_sent_once(run: Callable[..., None], before: str) -> None:
+def test_data_written_before_the_fork_is_sent_once(run: Callable[..., None], before: str) -> None:
     # The send of the turn before may have ended, and the loop not have heard of it: the next one waits behind it.
     run(
         """
@@ -438,7 +438,7 @@ async def main():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
-def test_a_child_that_gets_no_ring_is_told_why(engine: str, program: Program) -> None:
+def test_a_child_that_gets_no_ring_gets_an_error_with_the_reason(engine: str, program: Program) -> None:
     code = """
 import resource
 

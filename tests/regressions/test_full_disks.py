@@ -165,7 +165,7 @@ def test_a_descriptor_that_was_lent_is_left_open(loop: Any, full: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["flush", "seek", "release"])
-def test_what_did_not_fit_is_written_when_there_is_room(
+def test_data_that_did_not_fit_is_written_once_there_is_room(
     loop: Any, tmp_path: Path, limit: Any, way: str
 ) -> None:
     """Only the end of the file gives it up."""

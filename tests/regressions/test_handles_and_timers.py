@@ -103,7 +103,7 @@ def test_a_handle_interrupted_while_run_by_hand_is_run_by_its_loop(loop: Any) ->
 
 @pytest.mark.contract
 @pytest.mark.parametrize("when", ["before", "within", "after"])
-def test_a_handle_that_was_run_by_hand_and_cancelled_lets_go(loop: Any, when: str) -> None:
+def test_a_handle_run_by_hand_and_cancelled_drops_its_callback(loop: Any, when: str) -> None:
     class Callback:
         def __call__(self) -> None:
             if when == "within":

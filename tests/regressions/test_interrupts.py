@@ -108,7 +108,7 @@ def told_in_order(protocol: Any) -> bool:
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize(("kind", "where"), READING)
-def test_what_was_to_be_read_is_read(loop: Any, kind: Any, where: str, what: Any) -> None:
+def test_an_interrupt_loses_no_data_to_read(loop: Any, kind: Any, where: str, what: Any) -> None:
     data = os.urandom(20_000)
 
     async def main() -> None:
@@ -159,7 +159,7 @@ def test_a_connection_may_be_given_up_in_between(loop: Any, where: str) -> None:
     assert protocol.calls == [*seen, "lost"]
 
 
-def test_all_accepted_connections_are_made(loop: Any) -> None:
+def test_an_interrupt_loses_no_accepted_connection(loop: Any) -> None:
     """The first callback of each leaves the loop: those accepted with it, and after it, are served."""
     made: list[Any] = []
 
@@ -190,7 +190,7 @@ def test_all_accepted_connections_are_made(loop: Any) -> None:
 
 @pytest.mark.parametrize("last", ["close", "write_eof", "abort"])
 @pytest.mark.parametrize("where", ["pause_writing", "resume_writing"])
-def test_what_was_written_is_sent_and_the_end_follows(loop: Any, where: str, last: str) -> None:
+def test_an_interrupt_loses_no_written_data_and_no_end(loop: Any, where: str, last: str) -> None:
     data = os.urandom(1 << 20)
 
     async def main() -> None:
@@ -215,7 +215,7 @@ def test_what_was_written_is_sent_and_the_end_follows(loop: Any, where: str, las
 
 @pytest.mark.parametrize("family", ["tcp", "unix"])
 @pytest.mark.parametrize("where", ["connection_made", "data_received", "eof_received", "connection_lost"])
-def test_tls_goes_on(loop: Any, where: str, family: str) -> None:
+def test_tls_continues_after_an_interrupt(loop: Any, where: str, family: str) -> None:
     """create_connection returns, too: connection_made is called before it does."""
 
     async def main() -> None:
@@ -232,7 +232,7 @@ def test_tls_goes_on(loop: Any, where: str, family: str) -> None:
     assert run_through(loop, main()) == 1
 
 
-def test_what_was_written_over_tls_before_the_interrupt_is_sent(loop: Any) -> None:
+def test_data_written_over_tls_before_the_interrupt_is_sent(loop: Any) -> None:
     """Also where reading was paused, so that nothing more is delivered."""
 
     class Answering(Interrupting):
@@ -283,7 +283,7 @@ class Endpoint(asyncio.DatagramProtocol):
         self.tell("lost")
 
 
-def test_every_error_of_an_endpoint_is_told(loop: Any) -> None:
+def test_an_interrupt_loses_no_error_of_an_endpoint(loop: Any) -> None:
     async def main() -> Any:
         kind = type("Kind", (Endpoint,), {"where": ("received", "error", "lost")})
         transport, protocol = await loop.create_datagram_endpoint(kind, local_addr=("127.0.0.1", 0))

@@ -15,7 +15,9 @@ from uringloop.scheduler import Scheduler, StopReport, current_context
 
 
 @pytest.mark.parametrize("what", [SystemExit, KeyboardInterrupt])
-def test_it_is_the_exception_of_that_job_alone(engine: str, what: type[BaseException], caplog: Any) -> None:
+def test_a_system_exit_is_the_exception_of_its_job_only(
+    engine: str, what: type[BaseException], caplog: Any
+) -> None:
     with Scheduler(1) as scheduler:
         (context,) = scheduler.contexts
         goes_on = uringloop.Event()
@@ -46,7 +48,7 @@ def test_it_is_the_exception_of_that_job_alone(engine: str, what: type[BaseExcep
     assert not caplog.records, "who submitted the job was told, and no one else need be"
 
 
-def test_many_of_them(engine: str) -> None:
+def test_many_jobs_that_exit_end_no_other_job(engine: str) -> None:
     async def leave() -> None:
         sys.exit(3)
 

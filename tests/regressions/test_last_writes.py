@@ -119,7 +119,7 @@ def run_and_leave(loop: Any, callback: Callable[[], None], error: type[BaseExcep
 @pytest.mark.contract
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_before_an_exit_arrives(loop: Any, kind: str, error: type[BaseException]) -> None:
+def test_data_written_before_an_exit_arrives(loop: Any, kind: str, error: type[BaseException]) -> None:
     connection = Connection(loop, kind)
     run_and_leave(loop, lambda: connection.transport.write(b"goodbye"), error)
     assert connection.arrived(100) == b"goodbye"
@@ -129,7 +129,7 @@ def test_what_is_written_before_an_exit_arrives(loop: Any, kind: str, error: typ
 @real_kernels
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_in_the_last_turn_arrives(loop: Any, kind: str) -> None:
+def test_data_written_in_the_last_turn_arrives(loop: Any, kind: str) -> None:
     connection = Connection(loop, kind)
     loop.call_soon(lambda: (connection.transport.write(b"goodbye"), loop.stop()))
     loop.run_forever()
@@ -139,7 +139,7 @@ def test_what_is_written_in_the_last_turn_arrives(loop: Any, kind: str) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_between_two_runs_arrives(loop: Any, kind: str) -> None:
+def test_data_written_between_two_runs_arrives(loop: Any, kind: str) -> None:
     connection = Connection(loop, kind)
     connection.transport.write(b"hello")
     assert connection.arrived(100) == b"hello"
@@ -151,7 +151,7 @@ def test_what_is_written_between_two_runs_arrives(loop: Any, kind: str) -> None:
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_what_is_written_before_the_loop_is_closed_arrives(
+def test_data_written_before_the_loop_is_closed_arrives(
     new_loop: Callable[[], Any], kind: str, elsewhere: bool
 ) -> None:
     """Closed by the thread that ran it, or by another."""
@@ -175,7 +175,7 @@ def test_what_is_written_before_the_loop_is_closed_arrives(
 
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
-def test_what_is_written_after_the_loop_was_closed_arrives(loop: Any, kind: str) -> None:
+def test_data_written_after_the_loop_was_closed_arrives(loop: Any, kind: str) -> None:
     with abandoned():
         connection = Connection(loop, kind)
         loop.close()
@@ -187,7 +187,7 @@ def test_what_is_written_after_the_loop_was_closed_arrives(loop: Any, kind: str)
 
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
-def test_what_the_socket_does_not_take_before_the_loop_is_closed_is_told(loop: Any, kind: str) -> None:
+def test_data_lost_by_closing_the_loop_is_reported(loop: Any, kind: str) -> None:
     """As asyncio tells it: by the transport that was never closed."""
     connection = Connection(loop, kind)
     data = os.urandom(1 << 16) * 128
@@ -205,7 +205,7 @@ def test_what_the_socket_does_not_take_before_the_loop_is_closed_is_told(loop: A
 
 
 @pytest.mark.contract
-def test_what_two_runs_in_two_threads_write_arrives_once(new_loop: Callable[[], Any]) -> None:
+def test_data_written_by_runs_in_two_threads_arrives_once(new_loop: Callable[[], Any]) -> None:
     """The send is in the kernel, with the socket full, when the loop moves to another thread; and again when a third
     one closes it."""
     data = os.urandom(1 << 20)
@@ -263,7 +263,7 @@ thread.join()
 
 @pytest.mark.contract
 @pytest.mark.parametrize("thread", ["main", "another"])
-def test_what_is_written_before_the_interpreter_ends_arrives(engine: str, program: Any, thread: str) -> None:
+def test_data_written_before_the_interpreter_ends_arrives(engine: str, program: Any, thread: str) -> None:
     """Its loop is never closed."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         program(EXITING, engine, str(listener.getsockname()[1]), thread)
@@ -339,7 +339,7 @@ def test_a_write_after_close_follows_a_backlog(loop: Any) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
-def test_what_a_long_callback_writes_leaves_while_it_works(loop: Any, kind: str) -> None:
+def test_data_written_by_a_long_callback_leaves_while_it_works(loop: Any, kind: str) -> None:
     connection = Connection(loop, kind)
 
     async def main() -> None:
@@ -358,7 +358,7 @@ def test_what_a_long_callback_writes_leaves_while_it_works(loop: Any, kind: str)
 @real_kernels
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
-def test_what_was_written_before_a_turn_ends_leaves_before_the_next_begins(loop: Any, kind: str) -> None:
+def test_data_written_in_a_turn_leaves_before_the_next_turn(loop: Any, kind: str) -> None:
     """The rule for who writes and then works long, or blocks: let the loop turn once."""
     connection = Connection(loop, kind)
 
@@ -372,7 +372,7 @@ def test_what_was_written_before_a_turn_ends_leaves_before_the_next_begins(loop:
 
 
 @real_kernels
-def test_what_one_turn_writes_still_leaves_in_one_send(loop: Any) -> None:
+def test_data_written_in_one_turn_leaves_in_one_send(loop: Any) -> None:
     connection = Connection(loop, "unix")
 
     async def main() -> None:

@@ -174,7 +174,7 @@ def test_the_lock_is_free_once_the_loop_of_its_holder_is_closed(
 
 
 @pytest.mark.parametrize("hold", HOLDS)
-def test_those_who_wait_have_the_lock_in_their_order(new_loop: Callable[[], Any], hold: Hold) -> None:
+def test_waiters_of_a_closed_loops_lock_get_it_in_order(new_loop: Callable[[], Any], hold: Hold) -> None:
     condition = Condition()
     task = closed_while_held(hold, condition, new_loop)
     loop, seen = new_loop(), []
@@ -264,7 +264,7 @@ def test_many_locks_of_one_task_are_handed_on(new_loop: Callable[[], Any]) -> No
     assert not any(condition.locked() for condition in conditions)
 
 
-def test_a_lock_that_its_task_left_locked_stays_so(new_loop: Callable[[], Any]) -> None:
+def test_a_lock_left_locked_by_a_finished_task_stays_locked(new_loop: Callable[[], Any]) -> None:
     """With asyncio's lock any task may release it, also one of a later loop."""
     condition, loop = Condition(), new_loop()
     loop.run_until_complete(condition.acquire())

@@ -75,7 +75,7 @@ def test_a_loop_made_by_the_policy_that_it_has_patched_works(
     assert get_event_loop(new_loop()).run_until_complete(some_turns()) == 7
 
 
-def test_to_others_no_loop_says_that_it_was_patched(loop: Any) -> None:
+def test_no_loop_claims_to_be_patched_to_other_libraries(loop: Any) -> None:
     assert not hasattr(loop, "_nest_patched")
 
 
@@ -116,7 +116,7 @@ def test_a_clock_far_from_the_loops_own_is_warned_of_once(compacted: Any) -> Non
     assert len(found) == 1
 
 
-def test_so_it_is_where_the_clock_is_the_loops_own_attribute(loop: Any) -> None:
+def test_a_clock_set_on_the_loop_itself_is_warned_of_too(loop: Any) -> None:
     loop.time = lambda: 0.0
     with pytest.warns(RuntimeWarning, match=r"time\(\) was replaced"):
         loop.run_until_complete(some_turns())
@@ -139,7 +139,7 @@ def test_a_pipe_says_whether_it_is_polled(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_there_is_no_selector_to_be_asked(loop: Any) -> None:
+def test_the_missing_selector_has_a_clear_error(loop: Any) -> None:
     with pytest.raises(RuntimeError, match="no selector"):
         loop._selector.select(0)
     with pytest.raises(AttributeError, match="no selector"):

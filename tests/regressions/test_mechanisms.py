@@ -71,7 +71,7 @@ def test_a_holder_whose_loop_closes_gives_the_lock_back(new_loop: Callable[[], A
     lock.release()
 
 
-def test_what_is_granted_to_a_blocked_loop_waits_for_it_and_can_be_passed_on(
+def test_a_grant_to_a_blocked_loop_waits_and_can_be_passed_on(
     new_loop: Callable[[], Any],
 ) -> None:
     lock = uringloop.Lock()
@@ -98,7 +98,7 @@ def test_what_is_granted_to_a_blocked_loop_waits_for_it_and_can_be_passed_on(
     assert not lock.locked()
 
 
-def test_jobs_never_begun_are_closed_and_nobody_is_warned(engine: str) -> None:
+def test_jobs_that_never_started_are_closed_without_a_warning(engine: str) -> None:
     begun = []
 
     async def note() -> None:

@@ -238,7 +238,7 @@ os._exit(0)
         ("lock", 90),
     ],
 )
-def test_memory_that_runs_out_is_told_and_the_loop_goes_on(
+def test_a_memory_error_is_reported_and_the_loop_goes_on(
     engine: str, program: Any, call: str, count: int
 ) -> None:
     if program(FREES_ITEMS_TWICE).stdout == "True":

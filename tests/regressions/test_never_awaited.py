@@ -38,7 +38,7 @@ def warned(make: Any) -> list[str]:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("name", METHODS)
-def test_what_is_never_awaited_is_warned_of(loop: Any, engine: str, name: str) -> None:
+def test_calls_that_are_never_awaited_are_warned_of(loop: Any, engine: str, name: str) -> None:
     async def forget() -> None:
         METHODS[name](kit_of(engine))
 
@@ -50,7 +50,7 @@ def test_what_is_never_awaited_is_warned_of(loop: Any, engine: str, name: str) -
 
 
 @pytest.mark.contract
-def test_what_is_awaited_is_not_warned_of(loop: Any, engine: str) -> None:
+def test_awaited_calls_are_not_warned_of(loop: Any, engine: str) -> None:
     kit = kit_of(engine)
 
     async def main() -> None:

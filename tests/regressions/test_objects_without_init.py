@@ -135,7 +135,7 @@ def test_a_loop_is_made_once_and_stays_closed() -> None:
         loop.run_forever()
 
 
-def test_what_the_core_makes_cannot_be_made_or_derived_from() -> None:
+def test_python_cannot_make_or_derive_from_the_cores_own_classes() -> None:
     loop = uringloop.new_event_loop()
     handle = loop.call_soon(print)
     for cls in (type(handle), uringloop._core.handoff.waitlist.Waiter):  # type: ignore[attr-defined]

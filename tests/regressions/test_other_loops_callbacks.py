@@ -250,7 +250,7 @@ def test_keyboard_interrupt_in_datagram_received_leaves_the_loop(loop: Any) -> N
 
 
 @pytest.mark.contract
-def test_two_errors_of_queued_datagrams_are_both_told(run: RunMain, tmp_path: Any) -> None:
+def test_two_errors_of_queued_datagrams_are_both_reported(run: RunMain, tmp_path: Any) -> None:
     """uvloop and zuvloop told of the first only where error_received closes the transport."""
 
     class Closing(asyncio.DatagramProtocol):

@@ -176,7 +176,7 @@ def test_cancelled_connections_by_host_leave_nothing(run: Any, full: tuple[str, 
     run(main())
 
 
-def test_reader_and_writer_on_duplicates_are_told_both(run: Any) -> None:
+def test_reader_and_writer_on_duplicates_are_both_called(run: Any) -> None:
     """uvloop aborted the process where two descriptors shared one description."""
 
     async def main() -> None:

@@ -63,7 +63,7 @@ def test_starting_a_program_runs_no_fork_hooks(engine: str, program: Any) -> Non
     program(FORK_HOOKS)
 
 
-def test_what_runs_before_the_program_does_not_lose_its_status(run: Any) -> None:
+def test_code_that_runs_before_the_program_does_not_lose_its_status(run: Any) -> None:
     """uvloop #118: whoever asked for a preexec_fn, or for what is one below, held the others up or lost a status."""
 
     async def one(number: int) -> int | None:

@@ -22,7 +22,7 @@ def run(loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("goodbye", [False, True])
 @pytest.mark.parametrize("size", [10, 400_000])
-def test_what_arrived_before_the_end_waits_for_a_paused_reader(run: Any, size: int, goodbye: bool) -> None:
+def test_data_before_the_end_waits_for_a_paused_reader(run: Any, size: int, goodbye: bool) -> None:
     """uvloop #661 #385, cpython #89322: the end overtook what was not read yet, which was lost; or data came paused."""
 
     async def main() -> None:

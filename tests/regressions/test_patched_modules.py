@@ -136,7 +136,7 @@ def never_ended(pid: int, options: int) -> tuple[int, int]:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("killed", [False, True])
-def test_the_end_of_a_process_is_told_where_subprocess_is_patched(
+def test_the_end_of_a_process_is_reported_with_a_patched_subprocess(
     loop: Any, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
     async def main() -> None:

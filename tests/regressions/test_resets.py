@@ -61,7 +61,7 @@ def test_a_reset_that_a_send_learns_of_is_no_end_of_the_stream(loop: Any) -> Non
 
 @pytest.mark.engines("uring", "epoll", "asyncio")  # the fake one puts a receive off behind writes that fail
 @pytest.mark.contract
-def test_racing_resets_are_told_as_resets(loop: Any) -> None:
+def test_racing_resets_are_reported_as_resets(loop: Any) -> None:
     """Peers in a thread close, with unread input, while the loop sends and receives."""
     listener = socket.create_server(("127.0.0.1", 0))
     count = 300

@@ -163,7 +163,7 @@ def still_open(which: str) -> str:
     return f"print([fd for fd in {which} if os.path.lexists(f'/proc/self/fd/{{fd}}')])"
 
 
-def test_what_the_kernel_refused_to_take_another_thread_submits(
+def test_entries_that_the_kernel_refused_are_submitted_by_the_next_thread(
     program: Program, refusing_kernel: str
 ) -> None:
     code = """
@@ -178,7 +178,7 @@ print(results)
     assert ended.stdout == f"{[0] * 10}\n[]\n", ended.stderr
 
 
-def test_what_the_kernel_refused_to_take_another_thread_that_closes_ends(
+def test_entries_that_the_kernel_refused_end_when_another_thread_closes(
     program: Program, refusing_kernel: str
 ) -> None:
     code = """

@@ -110,7 +110,7 @@ def test_a_program_sees_what_it_sees_on_asyncio(engine: str, name: str) -> None:
         assert any(each.startswith(line) for each in found), f"gone: {line} ({reason})"
 
 
-def test_what_asyncio_does_is_known() -> None:
+def test_no_scenario_fails_on_asyncio() -> None:
     """No scenario fails by itself."""
     failed = {
         name: seen for name, seen in seen_on("asyncio").items() if seen and seen[0].startswith("raised ")

@@ -118,7 +118,7 @@ def test_cancelling_all_tasks_closes_a_connection_being_set_up(stopped: Stopped,
 
 
 @pytest.mark.contract
-def test_so_it_does_on_a_unix_socket(stopped: Stopped, tmp_path: Path) -> None:
+def test_cancelling_all_tasks_closes_a_unix_connection_being_set_up(stopped: Stopped, tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
     factory = moments(stopped)["before connection_made"]
     stopped.serve_one(stopped.loop.create_unix_server(factory, path), path)
@@ -127,14 +127,14 @@ def test_so_it_does_on_a_unix_socket(stopped: Stopped, tmp_path: Path) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("moment", ["in the factory", "before connection_made"])
-def test_so_it_does_during_a_handshake(stopped: Stopped, moment: str) -> None:
+def test_cancelling_all_tasks_closes_a_connection_in_its_handshake(stopped: Stopped, moment: str) -> None:
     factory = moments(stopped)[moment]
     stopped.serve_one(stopped.loop.create_server(factory, "127.0.0.1", 0, ssl=server_context()))
     assert "first step" not in stopped.log
 
 
 @pytest.mark.contract
-def test_so_it_does_with_streams(stopped: Stopped) -> None:
+def test_cancelling_all_tasks_closes_a_stream_connection_being_set_up(stopped: Stopped) -> None:
     writers = []
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -165,7 +165,7 @@ def connect(loop: Any) -> Callable[..., None]:
 
 
 @pytest.mark.contract
-def test_what_a_factory_puts_off_comes_before_connection_made(
+def test_callbacks_scheduled_by_a_factory_run_before_connection_made(
     loop: Any, connect: Callable[..., None]
 ) -> None:
     log: list[str] = []
@@ -198,7 +198,9 @@ class Closing(Handled):
 
 
 @pytest.mark.contract
-def test_what_a_thread_hands_in_during_the_factory_does_too(loop: Any, connect: Callable[..., None]) -> None:
+def test_calls_of_threads_during_the_factory_run_before_connection_made(
+    loop: Any, connect: Callable[..., None]
+) -> None:
     log: list[str] = []
 
     def factory() -> Any:
@@ -248,7 +250,9 @@ def test_connections_that_arrive_together_are_made_in_order(loop: Any) -> None:
 
 
 @pytest.mark.contract
-def test_what_a_factory_sets_is_there_for_its_protocol_alone(loop: Any, connect: Callable[..., None]) -> None:
+def test_context_variables_set_by_a_factory_are_seen_by_its_protocol_only(
+    loop: Any, connect: Callable[..., None]
+) -> None:
     variable = contextvars.ContextVar("variable", default="not set")
     seen: list[str] = []
     log: list[str] = []
@@ -264,7 +268,7 @@ def test_what_a_factory_sets_is_there_for_its_protocol_alone(loop: Any, connect:
 
 
 @pytest.mark.contract
-def test_so_it_is_with_tls(loop: Any) -> None:
+def test_context_variables_set_by_a_factory_with_tls_too(loop: Any) -> None:
     variable = contextvars.ContextVar("variable", default="not set")
     seen: list[str] = []
 
@@ -365,7 +369,7 @@ def test_in_debug_mode_a_connection_cancelled_while_it_is_set_up_is_reported(sto
     reports.clear()
 
 
-def test_a_loop_that_never_runs_again_lets_go_of_what_it_accepted(new_loop: Callable[..., Any]) -> None:
+def test_a_loop_that_never_runs_again_releases_accepted_connections(new_loop: Callable[..., Any]) -> None:
     loop = new_loop()
 
     def factory() -> Any:

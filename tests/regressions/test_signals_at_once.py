@@ -55,7 +55,7 @@ def test_handlers_run_in_the_order_of_their_signals(loop: Any, calls: list[str])
 
 
 @pytest.mark.contract
-def test_those_that_arrive_while_the_loop_does_not_run_do_too(loop: Any, calls: list[str]) -> None:
+def test_signals_that_arrive_while_the_loop_is_stopped_all_count(loop: Any, calls: list[str]) -> None:
     loop.run_until_complete(some_turns())
     send(*[signal.SIGUSR1] * 3)
     loop.run_until_complete(some_turns())
@@ -82,7 +82,7 @@ def test_a_handler_removed_by_the_first_does_not_run_for_the_others(loop: Any, d
 
 
 @pytest.mark.contract
-def test_what_the_first_raises_does_not_keep_the_others_from_running(loop: Any) -> None:
+def test_an_exception_of_the_first_handler_does_not_stop_the_others(loop: Any) -> None:
     calls, reports = [], []
 
     def handler() -> None:

@@ -49,7 +49,7 @@ def one_is_refused(outcomes: list[Any]) -> bool:
     return len(raised) == 1
 
 
-def test_of_two_that_run_it_forever_one_is_refused(loop: Any, short_slices: None) -> None:
+def test_one_of_two_threads_in_run_forever_is_refused(loop: Any, short_slices: None) -> None:
     ran: list[int] = []
 
     def run() -> None:
@@ -66,9 +66,7 @@ def test_of_two_that_run_it_forever_one_is_refused(loop: Any, short_slices: None
         assert len(ran) == count and not loop.is_running()
 
 
-def test_of_two_that_run_it_until_complete_one_is_refused_and_its_coroutine_never_runs(
-    loop: Any, short_slices: None
-) -> None:
+def test_one_of_two_threads_in_run_until_complete_is_refused(loop: Any, short_slices: None) -> None:
     begun: list[int] = []
     refused = asyncio.Event()
 
@@ -105,7 +103,9 @@ def test_a_loop_that_one_thread_runs_while_another_closes_it_is_closed_once(
         assert loop.is_closed() and loop.engine.closed
 
 
-def test_of_two_that_close_it_neither_disturbs_the_other(new_loop: NewLoop, short_slices: None) -> None:
+def test_two_threads_that_close_a_loop_do_not_disturb_each_other(
+    new_loop: NewLoop, short_slices: None
+) -> None:
     for _ in range(ROUNDS // 4):
         loop = new_loop()
         loop.run_until_complete(asyncio.sleep(0))

@@ -67,7 +67,7 @@ def test_a_number_closed_in_the_same_turn_is_not_watched_as_another_file(
 
 
 @RUNS
-def test_a_descriptor_closed_in_the_same_turn_is_never_told(loop: Any, run: Callable[..., None]) -> None:
+def test_a_descriptor_closed_in_the_same_turn_calls_no_reader(loop: Any, run: Callable[..., None]) -> None:
     told: list[str] = []
     reading, writing = os.pipe()
     loop.add_reader(reading, told.append, "closed")
@@ -79,7 +79,7 @@ def test_a_descriptor_closed_in_the_same_turn_is_never_told(loop: Any, run: Call
 
 
 @RUNS
-def test_a_reader_that_closes_its_descriptor_is_told_once(
+def test_a_reader_that_closes_its_descriptor_is_called_once(
     loop: Any, run: Callable[..., None], engine: str
 ) -> None:
     told: list[str] = []
@@ -108,7 +108,7 @@ def test_a_peer_sees_the_end_of_a_watched_number_at_once(loop: Any, ends: Pair) 
     loop.remove_reader(number)
 
 
-def test_a_file_that_a_duplicate_keeps_open_is_told_under_the_old_number(loop: Any, ends: Pair) -> None:
+def test_a_file_kept_open_by_a_duplicate_is_still_watched(loop: Any, ends: Pair) -> None:
     left, right = ends
     duplicate = left.dup()
     number = left.detach()
@@ -149,7 +149,7 @@ def test_a_number_reused_while_a_duplicate_is_open_is_watched_as_what_it_is_now(
 
 
 @pytest.mark.parametrize("write", [False, True])
-def test_one_turn_is_enough_to_be_told(loop: Any, ends: Pair, engine: str, write: bool) -> None:
+def test_one_turn_is_enough_to_call_a_reader(loop: Any, ends: Pair, engine: str, write: bool) -> None:
     if engine == "fake":
         pytest.skip("it may be late")
     left, right = ends
@@ -164,7 +164,7 @@ def test_one_turn_is_enough_to_be_told(loop: Any, ends: Pair, engine: str, write
     loop.remove_writer(left)
 
 
-def test_what_the_program_read_between_two_runs_is_not_told(loop: Any, ends: Pair) -> None:
+def test_data_read_between_two_runs_calls_no_reader(loop: Any, ends: Pair) -> None:
     left, right = ends
     seen: list[bytes] = []
     loop.add_reader(left, seen.append, b"told")
@@ -182,7 +182,7 @@ def test_what_the_program_read_between_two_runs_is_not_told(loop: Any, ends: Pai
     loop.remove_reader(left)
 
 
-def test_what_a_callback_of_the_same_turn_read_is_not_told(loop: Any, ends: Pair) -> None:
+def test_data_read_in_the_same_turn_calls_no_reader(loop: Any, ends: Pair) -> None:
     left, right = ends
     seen: list[bytes] = []
     loop.add_reader(left, seen.append, b"told")

@@ -40,13 +40,13 @@ def test_least_loaded_avoids_the_busy(engine: str) -> None:
 
 
 @pytest.mark.parametrize("dispatch", ["round_robin", "least_loaded", "hash", "local"])
-def test_key_decides_under_any_policy(engine: str, dispatch: str) -> None:
+def test_key_chooses_the_context_under_any_policy(engine: str, dispatch: str) -> None:
     with Scheduler(3, dispatch=dispatch) as scheduler:
         for key in range(5):
             assert len(names([scheduler.submit(where(), key=f"user {key}") for _ in range(10)])) == 1
 
 
-def test_local_stays(engine: str) -> None:
+def test_local_keeps_jobs_on_the_submitters_context(engine: str) -> None:
     with Scheduler(3, dispatch="local", stealing=False) as scheduler:
 
         async def inner() -> set[str]:
@@ -84,7 +84,7 @@ def test_callable_is_given_the_key_and_decides_for_it_too(engine: str) -> None:
     assert seen == [2, 0, 1, *[2] * 20, None]
 
 
-def test_callable_that_returns_no_living_context_is_told(engine: str) -> None:
+def test_callable_that_returns_no_living_context_is_an_error(engine: str) -> None:
     kept: list[Any] = [None]
     with Scheduler(2, dispatch=lambda contexts, key: kept[0]) as scheduler:
         for work in (lambda: scheduler.submit(where()), lambda: scheduler.submit_many([where(), where()])):

@@ -95,7 +95,7 @@ def test_result_times_out(scheduler: Scheduler) -> None:
     assert not job.cancel()
 
 
-def test_cancelling_who_awaits_cancels_the_job(scheduler: Scheduler, loop: Any) -> None:
+def test_cancelling_the_awaiting_task_cancels_the_job(scheduler: Scheduler, loop: Any) -> None:
     ended = threading.Event()
 
     async def long() -> None:
@@ -155,7 +155,7 @@ def test_concurrent_futures_take_jobs(scheduler: Scheduler, loop: Any) -> None:
         jobs[0].set_result(1)
 
 
-def test_concurrent_futures_are_told_once(scheduler: Scheduler) -> None:
+def test_concurrent_futures_learn_of_the_end_once(scheduler: Scheduler) -> None:
     """Who looks at a job that ends meanwhile finds it ended, or is told; never both."""
     ends = threading.Event()
 
@@ -179,7 +179,7 @@ async def wrapped(scheduler: Scheduler) -> int:
     return await asyncio.wrap_future(scheduler.submit(asyncio.sleep(0.01, 9)))
 
 
-def test_keeps_what_is_fired_and_forgotten(scheduler: Scheduler) -> None:
+def test_job_whose_result_is_dropped_still_runs(scheduler: Scheduler) -> None:
     done = threading.Event()
 
     async def work() -> None:
@@ -197,7 +197,9 @@ def test_keeps_what_is_fired_and_forgotten(scheduler: Scheduler) -> None:
     assert reference() is None
 
 
-def test_error_nobody_looks_at_is_logged(scheduler: Scheduler, caplog: pytest.LogCaptureFixture) -> None:
+def test_error_that_is_never_retrieved_is_logged(
+    scheduler: Scheduler, caplog: pytest.LogCaptureFixture
+) -> None:
     async def fail() -> None:
         raise ZeroDivisionError
 

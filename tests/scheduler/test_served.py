@@ -150,7 +150,7 @@ def test_port_is_served_on_by_those_that_live(engine: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["port", "path", "tls"])
-def test_who_waits_to_be_accepted_when_a_context_dies_is_served_by_another(
+def test_connections_queued_at_a_dead_context_are_served_by_another(
     engine: str, where: str, tmp_path: Path
 ) -> None:
     held, goes_on = threading.Event(), threading.Event()

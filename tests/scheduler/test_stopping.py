@@ -115,7 +115,7 @@ def test_function_that_returns_while_contexts_end_is_not_abandoned(engine: str) 
     assert job.result(0) == 7
 
 
-def test_loop_that_is_blocked_is_left_behind_with_what_it_had(
+def test_blocked_loop_is_left_behind_with_its_jobs(
     engine: str, impatient: None, gate: threading.Event
 ) -> None:
     scheduler = Scheduler(2, stealing=False)
@@ -151,7 +151,7 @@ def test_loop_that_is_blocked_is_left_behind_with_what_it_had(
     assert 2 not in ran
 
 
-def test_burst_behind_a_blocked_loop_is_taken_over(engine: str, gate: threading.Event) -> None:
+def test_burst_behind_a_blocked_loop_is_stolen(engine: str, gate: threading.Event) -> None:
     with Scheduler(2, dispatch=lambda contexts, key: contexts[0]) as scheduler:
         begun = threading.Event()
 
@@ -212,7 +212,7 @@ def asleep_again(context: Context) -> None:
         time.sleep(0.05)
 
 
-def test_stop_hook_that_does_not_return_holds_nobody_up(
+def test_stop_hook_that_does_not_return_does_not_hold_up_the_stop(
     engine: str, impatient: None, gate: threading.Event
 ) -> None:
     def hook(context: Context) -> None:
@@ -225,7 +225,7 @@ def test_stop_hook_that_does_not_return_holds_nobody_up(
     assert scheduler.stop(0, 0).stuck == [scheduler.contexts[1]]
 
 
-def test_executor_and_generator_that_do_not_end_hold_nobody_up(
+def test_executor_and_generator_that_do_not_end_do_not_hold_up_the_stop(
     engine: str, impatient: None, gate: threading.Event
 ) -> None:
     scheduler = Scheduler(1)
@@ -344,7 +344,7 @@ def test_context_that_dies_fails_what_it_had_not_started(engine: str, caplog: An
         assert scheduler.join(10)
 
 
-def test_death_of_a_context_is_not_catching(engine: str) -> None:
+def test_death_of_a_context_spares_the_others(engine: str) -> None:
     with Scheduler(2) as scheduler:
         victim, other = scheduler.contexts
 
@@ -361,7 +361,7 @@ def test_death_of_a_context_is_not_catching(engine: str) -> None:
         assert scheduler.stop().dead == [victim]
 
 
-def test_what_ended_in_the_turn_in_which_its_context_died_keeps_its_result(engine: str) -> None:
+def test_job_that_ended_in_its_contexts_last_turn_keeps_its_result(engine: str) -> None:
     with Scheduler(1) as scheduler:
         (victim,) = scheduler.contexts
         jobs: list[Any] = []

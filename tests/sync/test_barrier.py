@@ -26,7 +26,7 @@ def test_lets_all_through_at_once_with_a_number_each(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_who_leaves_is_not_counted(loop: Any) -> None:
+def test_waiter_that_leaves_is_not_counted(loop: Any) -> None:
     barrier = Barrier(2)
 
     async def main() -> None:
@@ -42,7 +42,7 @@ def test_who_leaves_is_not_counted(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_reset_and_abort_fail_who_waits(loop: Any) -> None:
+def test_reset_and_abort_fail_the_waiters(loop: Any) -> None:
     barrier = Barrier(2)
 
     async def main() -> None:
@@ -67,7 +67,7 @@ def test_reset_and_abort_fail_who_waits(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_across_loops_and_threads(threads: Any, factories: Any) -> None:
+def test_barrier_works_across_loops_and_threads(threads: Any, factories: Any) -> None:
     barrier, rounds, at = Barrier(5), 30, [0] * 5
 
     async def go(me: int) -> None:
@@ -97,7 +97,7 @@ def test_sync_wait_that_times_out_breaks_it(engine: str) -> None:
         Barrier(0)
 
 
-def test_each_has_a_number_though_its_time_is_over(threads: Any, engine: str) -> None:
+def test_party_that_times_out_in_the_last_moment_gets_its_number(threads: Any, engine: str) -> None:
     for turn in range(200):
         barrier, numbers = Barrier(2), []
 

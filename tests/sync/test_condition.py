@@ -103,7 +103,7 @@ def test_notification_of_a_cancelled_waiter_goes_on(loop: Any, late: bool) -> No
     loop.run_until_complete(main())
 
 
-def test_across_loops_and_threads(threads: Any, factories: Any) -> None:
+def test_condition_works_across_loops_and_threads(threads: Any, factories: Any) -> None:
     condition, items, got = Condition(Lock()), [], []
 
     async def consume() -> None:

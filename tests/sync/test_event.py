@@ -141,7 +141,7 @@ def test_auto_reset_wakes_one_for_each_set(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_auto_reset_cancelled_waiter_does_not_eat_the_set(loop: Any) -> None:
+def test_auto_reset_cancelled_waiter_does_not_consume_the_set(loop: Any) -> None:
     event = AutoResetEvent()
 
     async def main() -> None:

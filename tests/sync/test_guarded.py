@@ -113,7 +113,7 @@ def test_loop_that_closes_gives_it_back(new_loop: Any) -> None:
     assert guarded.run_sync(lambda value: value) == 0
 
 
-def test_exception_after_the_caller_was_cancelled_is_told(loop: Any) -> None:
+def test_exception_after_the_caller_was_cancelled_is_reported(loop: Any) -> None:
     guarded, told = Guarded(0), []
 
     async def fail(_: int, goes_on: asyncio.Event) -> None:

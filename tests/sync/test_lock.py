@@ -473,7 +473,7 @@ def test_repr_and_statistics_show_the_state(loop: Any) -> None:
     assert lock.statistics()["locked"] is True
 
 
-def test_who_waits_is_named_when_it_is_slow(loop: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_slow_task_woken_by_a_lock_is_named(loop: Any, caplog: pytest.LogCaptureFixture) -> None:
     loop.set_debug(True)
     loop.slow_callback_duration = 0.0
     lock = Lock()

@@ -165,7 +165,7 @@ def test_item_that_cannot_be_compared_is_not_put(loop: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("maxsize", [0, 1, 7])
-def test_across_loops_and_threads(kind: Any, maxsize: int, threads: Any, factories: Any) -> None:
+def test_queue_works_across_loops_and_threads(kind: Any, maxsize: int, threads: Any, factories: Any) -> None:
     queue, got, count = kind(maxsize), [], 60
 
     async def put(base: int) -> None:
@@ -220,7 +220,7 @@ def test_unlimited_queue_needs_no_collector(engine: str) -> None:
         gc.enable()
 
 
-def test_type_can_be_subscribed(engine: str) -> None:
+def test_type_takes_a_subscript(engine: str) -> None:
     assert Queue[int] is not None
     assert repr(Queue(3)) == "<Queue size=0 maxsize=3 getters=0 putters=0>"
 
@@ -295,7 +295,7 @@ def test_getter_whose_comparison_raises_leaves_the_item_to_the_next(loop: Any) -
     assert queue.statistics()["unfinished"] == 5
 
 
-def test_put_is_counted_before_anybody_can_get_it(engine: str) -> None:
+def test_put_is_counted_before_another_task_can_get_the_item(engine: str) -> None:
     queue: PriorityQueue[Any] = PriorityQueue()
     seen = []
 

@@ -46,6 +46,6 @@ def test_ends_at_ctrl_c_without_a_traceback() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["--seconds", "0"], ["--loops", "no_such_loop"]])
-def test_says_what_is_wrong(wrong: list[str]) -> None:
+def test_demo_reports_wrong_arguments(wrong: list[str]) -> None:
     run = run_demo(*wrong)
     assert run.returncode > 0 and "Traceback" not in run.stderr

@@ -35,7 +35,7 @@ def test_signatures_and_text(page: str, text: str) -> None:
     assert text in PAGES[page]
 
 
-def test_what_is_inherited_is_the_same_for_each() -> None:
+def test_inherited_methods_have_the_same_text_in_each_class() -> None:
     assert PAGES["sync"].count("def acquire_sync(timeout: float | None = None) -> bool") == 4
 
 

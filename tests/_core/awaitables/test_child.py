@@ -33,7 +33,7 @@ def test_the_status_is_left_to_be_read(loop: Any) -> None:
     assert told[0][0] == process.pid and process.returncode == 5
 
 
-def test_one_that_is_not_believed_is_waited_for_again(loop: Any) -> None:
+def test_a_process_that_the_callback_rejects_is_waited_for_again(loop: Any) -> None:
     process = subprocess.Popen([sys.executable, "-Sc", ""])
     told = []
 
@@ -89,7 +89,7 @@ async def _nothing() -> None:
     pass
 
 
-def test_an_interrupt_is_no_answer(loop: Any) -> None:
+def test_an_interrupt_in_the_callback_repeats_it(loop: Any) -> None:
     """What leaves the loop: it is asked again when the loop runs again."""
     process = subprocess.Popen([sys.executable, "-Sc", ""])
     told = []

@@ -54,7 +54,7 @@ def result_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("it waits")
 
 
-def test_what_it_returns_belongs_to_the_caller_alone(loop: Any, tmp_path: Path, kind: str) -> None:
+def test_the_caller_owns_the_only_reference_to_the_result(loop: Any, tmp_path: Path, kind: str) -> None:
     def use(make: Make) -> None:
         results = [result_of(make()) for _ in range(3)]
         assert results == [b"content"] * 3
@@ -74,7 +74,7 @@ def test_the_first_value_sent_is_none(loop: Any, tmp_path: Path, kind: str) -> N
     with_coroutines(loop, tmp_path, kind, use)
 
 
-def test_it_is_awaited_once(loop: Any, tmp_path: Path, kind: str) -> None:
+def test_a_coroutine_can_be_awaited_only_once(loop: Any, tmp_path: Path, kind: str) -> None:
     def use(make: Make) -> None:
         coroutine = make()
         with pytest.raises(KeyError, match="x"):
@@ -110,7 +110,7 @@ def test_its_methods_take_no_other_object(loop: Any, tmp_path: Path, kind: str) 
     with_coroutines(loop, tmp_path, kind, use)
 
 
-def test_it_has_a_name(loop: Any, tmp_path: Path, kind: str) -> None:
+def test_coroutines_have_the_names_of_their_functions(loop: Any, tmp_path: Path, kind: str) -> None:
     names = {"an operation": "SockRecv", "a stream's read": "StreamReader.read", "a file's method": "Call"}
 
     def use(make: Make) -> None:

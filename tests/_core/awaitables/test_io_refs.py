@@ -56,7 +56,7 @@ def ended(peer: socket.socket) -> bool:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("name", ["recv", "recv_into", "recvfrom", "recvfrom_into"])
-def test_the_peer_sees_the_end_of_a_socket_somebody_waits_for(
+def test_the_peer_sees_the_close_of_a_socket_with_a_pending_call(
     loop: Any, run: Any, ends: Pair, name: str
 ) -> None:
     async def main() -> None:
@@ -111,7 +111,7 @@ def test_the_address_of_a_closed_listener_is_free(loop: Any, run: Any, how: str)
 
 @pytest.mark.contract
 @pytest.mark.parametrize("give_away", [socket.socket.close, socket.socket.detach])
-def test_nothing_is_taken_from_whoever_gets_the_number(
+def test_a_reused_descriptor_number_loses_no_data_to_the_old_receive(
     loop: Any, run: Any, ends: Pair, give_away: Callable[[socket.socket], Any]
 ) -> None:
     async def main() -> None:
@@ -143,7 +143,7 @@ def test_nothing_is_taken_from_whoever_gets_the_number(
 
 
 @pytest.mark.contract
-def test_nothing_is_sent_to_whoever_gets_the_number(loop: Any, run: Any, ends: Pair) -> None:
+def test_a_reused_descriptor_number_gets_no_data_of_the_old_send(loop: Any, run: Any, ends: Pair) -> None:
     async def main() -> None:
         left, right = ends
         number = left.fileno()
@@ -166,7 +166,9 @@ def test_nothing_is_sent_to_whoever_gets_the_number(loop: Any, run: Any, ends: P
 
 
 @pytest.mark.contract
-def test_a_reader_that_closes_its_socket_is_not_told_of_the_next_one(loop: Any, run: Any, ends: Pair) -> None:
+def test_a_reader_that_closes_its_socket_is_not_called_for_the_next_one(
+    loop: Any, run: Any, ends: Pair
+) -> None:
     async def main() -> None:
         left, right = ends
         number = left.fileno()
@@ -218,7 +220,7 @@ def test_a_socket_waited_for_twice_and_used_again(loop: Any, run: Any, ends: Pai
 
 
 @pytest.mark.contract
-def test_files_and_transports_count_as_ever(loop: Any, run: Any, ends: Pair) -> None:
+def test_files_and_transports_still_count_in_io_refs(loop: Any, run: Any, ends: Pair) -> None:
     """What the socket is asked for is still a number."""
 
     async def main() -> None:
@@ -246,7 +248,7 @@ def test_files_and_transports_count_as_ever(loop: Any, run: Any, ends: Pair) -> 
 
 
 @pytest.mark.contract
-def test_another_thread_may_close_it(loop: Any, run: Any, ends: Pair) -> None:
+def test_another_thread_may_close_the_socket(loop: Any, run: Any, ends: Pair) -> None:
     async def main() -> None:
         left, right = ends
         receiving = loop.create_task(loop.sock_recv(left, 1))
@@ -260,7 +262,7 @@ def test_another_thread_may_close_it(loop: Any, run: Any, ends: Pair) -> None:
     run(main())
 
 
-def test_what_stands_for_the_number_behaves_like_one(loop: Any, run: Any, ends: Pair) -> None:
+def test_io_refs_behaves_like_a_number(loop: Any, run: Any, ends: Pair) -> None:
     async def main() -> None:
         left, right = ends
         right.send(b"x")

@@ -55,7 +55,7 @@ def test_the_methods_of_a_kind_of_socket_are_called(loop: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_kind_of_socket_sends_all_however_little_fits(loop: Any) -> None:
+def test_a_socket_subclass_sends_all_in_small_pieces(loop: Any) -> None:
     async def main() -> None:
         left, right = socket.socketpair()
         with socket.socket(fileno=left.detach()) as plain, right:

@@ -183,7 +183,7 @@ def test_a_loop_that_closes_waits_for_a_worker_that_is_slow(
     thread.join()
 
 
-def test_a_file_that_gets_no_thread_is_an_error_and_what_came_behind_it_goes_on(
+def test_a_file_operation_without_a_thread_fails_and_later_ones_go_on(
     loop: Any, pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_thread(self: object, *call: object) -> None:

@@ -46,7 +46,7 @@ def interference(seed: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         loop.close()
 
 
-def test_it_interferes_in_every_way_it_knows(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fake_engine_interferes_in_all_ways(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: set[str] = set()
     for seed in range(20):
         kinds |= set(interference(str(seed), monkeypatch))

@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
-def test_they_outlive_their_loop(new_loop: Any, path: Path) -> None:
+def test_fixed_buffers_outlive_their_loop(new_loop: Any, path: Path) -> None:
     first, second = new_loop(), new_loop()
 
     async def make() -> tuple[FixedBuffers, memoryview]:
@@ -82,7 +82,9 @@ def test_a_loop_that_closes_waits_for_transfers(new_loop: Any, path: Path) -> No
     other.run_until_complete(file.close())  # nothing of it is in a kernel
 
 
-def test_they_move_with_their_loop(loop: Any, path: Path, feature: Feature) -> None:
+def test_fixed_buffers_move_with_their_loop_to_another_thread(
+    loop: Any, path: Path, feature: Feature
+) -> None:
     async def make() -> FixedBuffers:
         return FixedBuffers(2, 4096)
 
@@ -107,7 +109,7 @@ def test_they_move_with_their_loop(loop: Any, path: Path, feature: Feature) -> N
 
 
 @pytest.mark.engines("uring")
-def test_what_another_thread_drops_is_unpinned(loop: Any) -> None:
+def test_buffers_dropped_by_another_thread_are_unpinned(loop: Any) -> None:
     async def main() -> None:
         for _ in range(3):
             made = [FixedBuffers(1, 1) for _ in range(600)]  # of 1024 that a ring can have
@@ -161,7 +163,7 @@ assert libc.capset(header, capabilities) == 0
 
 
 @pytest.mark.engines("uring")
-def test_what_may_not_be_pinned_is_an_error_that_says_why(
+def test_memory_beyond_the_limit_raises_an_error_with_the_reason(
     engine: str, program: Program, path: Path, feature: Feature
 ) -> None:
     if not feature("fixed_buffers"):
@@ -177,7 +179,7 @@ def test_what_may_not_be_pinned_is_an_error_that_says_why(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only what was privileged can pin too much first")
 @pytest.mark.engines("uring")
-def test_what_a_new_ring_may_not_pin_is_used_as_any_memory(
+def test_memory_that_a_new_ring_cannot_pin_is_used_unpinned(
     engine: str, program: Program, path: Path, feature: Feature
 ) -> None:
     if not feature("fixed_buffers") or not feature("defer_taskrun"):
@@ -200,7 +202,7 @@ thread.join()
     assert program(code, str(path)).stdout.split() == ["True", "False"]
 
 
-def test_they_work_without_being_pinned(engine: str, program: Program, path: Path) -> None:
+def test_fixed_buffers_work_without_being_pinned(engine: str, program: Program, path: Path) -> None:
     code = USE + "print(loop.run_until_complete(use(loop.run_until_complete(make()))))\nloop.close()"
     assert program(code, str(path), URINGLOOP_DISABLE="fixed_buffers").stdout == "False\n"
 

@@ -88,7 +88,7 @@ def test_a_turn_that_only_runs_callbacks_makes_no_system_call(
     assert seen[1] - seen[0] <= (1 if feature("taskrun_flag") else 17)
 
 
-def test_without_the_taskrun_flag_a_chain_of_callbacks_looks_once_in_so_many_turns(program: Program) -> None:
+def test_without_the_taskrun_flag_busy_turns_poll_at_a_fixed_interval(program: Program) -> None:
     code = """
 import uringloop
 loop = uringloop.new_event_loop()
@@ -142,7 +142,7 @@ def test_a_chain_of_timers_makes_one_system_call_each(loop: Any) -> None:
     assert made <= 52
 
 
-def test_arrivals_alone_are_not_asked_for_in_two_turns_running(
+def test_two_consecutive_turns_do_not_both_enter_the_kernel_for_arrivals(
     loop: Any, pairs: Any, feature: Callable[[str], bool]
 ) -> None:
     """Under load, so that what the callbacks of a turn send enters the kernel with the question."""

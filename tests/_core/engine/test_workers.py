@@ -26,7 +26,7 @@ def test_results_and_errors(workers: Workers) -> None:
     assert len(workers._threads) <= FEW
 
 
-def test_what_hangs_holds_up_nobody_else(workers: Workers) -> None:
+def test_hanging_calls_do_not_hold_up_others(workers: Workers) -> None:
     release = threading.Event()
     stuck = [workers.submit(release.wait) for _ in range(FEW + 3)]
     assert workers.submit(int, "7").result(30) == 7

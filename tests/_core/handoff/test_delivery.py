@@ -29,7 +29,7 @@ class InterruptedLoop(asyncio.SelectorEventLoop):
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_interrupt_while_another_loops_waiter_is_woken_loses_nobody(engine: str, late: bool) -> None:
+def test_interrupt_during_the_wake_of_a_foreign_loop_loses_no_waiter(engine: str, late: bool) -> None:
     lock, heard = Lock(), []
     loop = InterruptedLoop()
     loop.late = late

@@ -50,7 +50,7 @@ def tally(timeout: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [lock, semaphore, event, auto_reset, barrier, tally])
-def test_bad_timeout_leaves_nobody_in_the_line(engine: str, make: Callable[[Any], Any]) -> None:
+def test_bad_timeout_leaves_no_waiter_in_the_line(engine: str, make: Callable[[Any], Any]) -> None:
     for timeout in BAD:
         subject, wait = make(timeout)
         with pytest.raises((TypeError, ValueError), match="timeout"):

@@ -72,7 +72,7 @@ def test_unnamed_unix_socket_is_the_empty_string() -> None:
         assert from_raw(raw_name(sock)) == sock.getsockname() == ""
 
 
-def test_no_address_is_none() -> None:
+def test_a_missing_address_is_none() -> None:
     assert from_raw(b"") is None
 
 
@@ -100,5 +100,5 @@ def test_no_address_is_none() -> None:
         (socket.AF_NETLINK, (0, 0)),
     ],
 )
-def test_what_is_no_literal_is_left_to_the_socket_module(family: int, address: Any) -> None:
+def test_names_are_left_to_the_socket_module(family: int, address: Any) -> None:
     assert to_raw(family, address) is None

@@ -119,7 +119,7 @@ def test_switches_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.skipif(refusal() is not None, reason="this machine refuses io_uring itself")
 @pytest.mark.parametrize("name", ["EPERM", "ENOSYS", "EACCES"])
-def test_where_io_uring_is_refused_loops_use_epoll_and_say_so_once(program: Program, name: str) -> None:
+def test_without_io_uring_loops_use_epoll_and_warn_once(program: Program, name: str) -> None:
     code = f"{SMOKE}\nuringloop.new_event_loop().close()\nprint(loop)"
     ended = program(code, refuse=name, URINGLOOP_ENGINE="", PYTHONWARNINGS="default")
     assert "engine=epoll" in ended.stdout
@@ -129,9 +129,7 @@ def test_where_io_uring_is_refused_loops_use_epoll_and_say_so_once(program: Prog
 
 @pytest.mark.skipif(refusal() is not None, reason="this machine refuses io_uring itself")
 @pytest.mark.parametrize("name", ["EPERM", "ENOSYS"])
-def test_where_io_uring_is_refused_insisting_raises_with_cause_and_remedy(
-    program: Program, name: str
-) -> None:
+def test_without_io_uring_engine_uring_raises_with_cause_and_remedy(program: Program, name: str) -> None:
     code = """
 import uringloop
 try:

@@ -43,7 +43,7 @@ def test_arguments_may_be_given_by_name(loop: Any, method: str) -> None:
 
 @contract
 @pytest.mark.parametrize("method", METHODS)
-def test_what_is_wrong_with_arguments_is_said(loop: Any, method: str) -> None:
+def test_wrong_arguments_raise_asyncios_messages(loop: Any, method: str) -> None:
     call = getattr(loop, method)
     first = [0] if method in NAMES else []
     with pytest.raises(TypeError, match=r"call_\w+\(\) missing 1 required positional argument: 'callback'"):

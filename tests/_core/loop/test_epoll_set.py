@@ -28,7 +28,7 @@ def test_pipes_can_be_watched(loop: Any) -> None:
     os.close(reading)
 
 
-def test_a_writer_of_a_pipe_whose_reader_left_is_told(loop: Any) -> None:
+def test_a_writer_is_called_when_the_pipes_reader_closes(loop: Any) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     while True:

@@ -74,7 +74,7 @@ WAYS: dict[str, Callable[[Any, Any], None]] = {
 
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_is_kept_for_ever_by_a_handle_that(engine: str, way: str, debug: bool) -> None:
+def test_a_handle_keeps_nothing_alive_for_ever(engine: str, way: str, debug: bool) -> None:
     loop = asyncio.new_event_loop() if engine == "asyncio" else uringloop.new_event_loop()
     loop.set_debug(debug)
     loop.set_exception_handler(lambda loop, context: None)
@@ -145,7 +145,7 @@ since_3_14 = pytest.mark.skipif(
 
 @since_3_14
 @pytest.mark.parametrize("question", ["cancel", "cancelled"])
-def test_another_threads_question_waits_for_the_callback_under_way(loop: Any, question: str) -> None:
+def test_a_question_of_another_thread_waits_for_the_running_callback(loop: Any, question: str) -> None:
     begun, go_on = threading.Event(), threading.Event()
     seen: list[str] = []
 
@@ -445,7 +445,7 @@ def test_each_of_many_callbacks_has_the_context_of_its_call(loop: Any, way: str)
 
 
 @pytest.mark.parametrize("timers", [False, True])
-def test_what_only_the_context_of_a_callback_refers_to_is_collected_with_its_loop(
+def test_objects_in_a_callbacks_context_are_collected_with_the_loop(
     new_loop: Callable[[], Any], engine: str, timers: bool
 ) -> None:
     class Value: ...

@@ -96,7 +96,7 @@ def test_no_wake_is_lost_between_looking_and_sleeping(loop: Any, switching: None
 
 
 @contract
-def test_what_was_handed_in_before_the_run_runs(loop: Any) -> None:
+def test_callbacks_submitted_before_the_run_are_run(loop: Any) -> None:
     seen: list[int] = []
     thread = threading.Thread(target=loop.call_soon_threadsafe, args=(seen.append, 1))
     thread.start()
@@ -124,7 +124,7 @@ def test_a_closed_loop_refuses_in_every_thread(loop: Any) -> None:
 
 
 @contract
-def test_closing_against_threads_that_hand_in_never_crashes(new_loop: Callable[..., Any]) -> None:
+def test_closing_while_threads_submit_never_crashes(new_loop: Callable[..., Any]) -> None:
     for _ in range(10):
         loop = new_loop()
         ready = threading.Event()
@@ -148,7 +148,7 @@ def test_closing_against_threads_that_hand_in_never_crashes(new_loop: Callable[.
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_a_thousand_hand_ins_to_a_loop_that_is_awake_wake_nobody(loop: Any) -> None:
+def test_a_thousand_calls_to_an_awake_loop_cost_no_wake(loop: Any) -> None:
     count = 0
 
     def callback() -> None:
@@ -173,7 +173,7 @@ def test_a_thousand_hand_ins_to_a_loop_that_is_awake_wake_nobody(loop: Any) -> N
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_a_thousand_hand_ins_to_a_sleeping_loop_wake_it_once_a_sleep(loop: Any) -> None:
+def test_a_thousand_calls_to_a_sleeping_loop_wake_it_once_per_sleep(loop: Any) -> None:
     count = 0
 
     def callback() -> None:

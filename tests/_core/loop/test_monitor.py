@@ -38,7 +38,7 @@ def last_part(name: str) -> str:
     return name.rsplit(".", 1)[-1]
 
 
-def test_a_loop_has_no_watch_until_somebody_looks_and_then_keeps_it(loop: Any) -> None:
+def test_a_loop_gets_a_monitor_with_the_first_observer_and_keeps_it(loop: Any) -> None:
     assert loop.monitor is None
     turn(loop)
     loop._set_monitor_flags(TIMES)
@@ -94,7 +94,7 @@ def test_only_the_slowest_are_kept_the_slowest_first(watched: Any) -> None:
     assert "sorted" in named(watched)
 
 
-def test_a_callback_kept_by_somebody_is_named_although_it_lets_go(watched: Any) -> None:
+def test_a_kept_callback_is_named_although_its_handle_has_dropped_it(watched: Any) -> None:
     def dawdle() -> None: ...
 
     handle = watched.call_soon(dawdle)
@@ -103,7 +103,7 @@ def test_a_callback_kept_by_somebody_is_named_although_it_lets_go(watched: Any) 
     assert handle is not None
 
 
-def test_another_thread_sees_what_runs(watched: Any) -> None:
+def test_another_thread_sees_the_running_callback(watched: Any) -> None:
     seen: list[Any] = []
 
     def looked_at() -> None:
@@ -139,7 +139,7 @@ def test_sleep_is_counted_also_while_it_lasts(watched: Any) -> None:
     assert after >= slept and not asleep
 
 
-def test_who_begins_to_look_while_it_sleeps_sees_it_sleep(loop: Any) -> None:
+def test_an_observer_that_starts_during_a_sleep_sees_the_sleep(loop: Any) -> None:
     """Else an idle loop would look busy until it is next woken."""
 
     def look() -> None:
@@ -181,7 +181,7 @@ def test_operations_are_known_those_there_before_too(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_looking_again_knows_nothing_of_what_ended_meanwhile(loop: Any) -> None:
+def test_a_new_observer_does_not_see_operations_that_ended_before(loop: Any) -> None:
     async def main() -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -202,7 +202,7 @@ def test_looking_again_knows_nothing_of_what_ended_meanwhile(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_samples_are_an_even_choice_of_bounded_size(watched: Any) -> None:
+def test_samples_are_even_and_bounded(watched: Any) -> None:
     turn(watched)
     assert len(watched.monitor.take_samples()) == 1
     assert watched.monitor.take_samples() == []
@@ -258,7 +258,9 @@ def test_one_trace_at_a_time(watched: Any) -> None:
     watched.monitor.take_trace()
 
 
-def test_slow_hooks_are_told_in_time_and_may_fail(watched: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_slow_hooks_are_called_right_after_the_callback_and_may_fail(
+    watched: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     told: list[tuple[str, int]] = []
 
     def hook(name: str, detail: str | None, began: int, took: int) -> None:

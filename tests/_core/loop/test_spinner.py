@@ -36,7 +36,7 @@ def crowded_core() -> Iterator[None]:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be pinned here")
-def test_beside_a_busy_process_loops_that_call_each_other_sleep() -> None:
+def test_loops_that_call_each_other_sleep_beside_a_busy_process() -> None:
     question, answer = AutoResetEvent(), AutoResetEvent()
 
     async def asked() -> None:

@@ -123,7 +123,7 @@ def test_delay_zero_runs_in_the_next_turn_and_is_a_timer(loop: Loop) -> None:
 
 
 @contract
-def test_when_is_exactly_what_was_asked(loop: Loop) -> None:
+def test_when_returns_exactly_the_given_time(loop: Loop) -> None:
     for when in (0.1, 1e9, loop.time() + 1.25, 3):
         handle = loop.call_at(when, print)
         assert handle.when() == when and type(handle.when()) is type(when)
@@ -147,13 +147,13 @@ def test_integers_fractions_and_the_like_are_delays(loop: Loop) -> None:
 
 @contract
 @pytest.mark.parametrize("delay", ["1", object(), datetime.timedelta(seconds=1), []])
-def test_what_is_no_number_is_no_delay(loop: Loop, delay: Any) -> None:
+def test_a_delay_that_is_not_a_number_is_refused(loop: Loop, delay: Any) -> None:
     with pytest.raises(TypeError):
         loop.call_later(delay, print)
 
 
 @contract
-def test_none_is_no_delay_and_no_time(loop: Loop) -> None:
+def test_none_is_refused_as_delay_and_as_time(loop: Loop) -> None:
     with pytest.raises(TypeError, match="delay must not be None"):
         loop.call_later(None, print)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="when cannot be None"):

@@ -32,7 +32,7 @@ def test_a_descriptor_is_its_transports_until_that_is_closed(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_a_transport_that_nobody_holds_leaves_the_table(loop: Any) -> None:
+def test_a_dropped_transport_leaves_the_table(loop: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect(Recorder)
         with peer:
@@ -69,5 +69,5 @@ def test_a_warning_that_is_an_error_leaves_no_transport_behind(loop: Any) -> Non
 
 
 @pytest.mark.parametrize("number", [-1, 100_000, 2**31 - 1, 2**40])
-def test_there_is_none_for_a_number_that_is_no_descriptor(loop: Any, number: int) -> None:
+def test_impossible_descriptors_have_no_transport(loop: Any, number: int) -> None:
     assert loop._transports.get(number) is None

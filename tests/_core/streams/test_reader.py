@@ -45,7 +45,7 @@ async def turns_until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0)
 
 
-def test_what_was_sent_is_read_in_whatever_portions(loop: Any) -> None:
+def test_reads_of_any_sizes_return_all_that_was_sent(loop: Any) -> None:
     chance = random.Random(7)
 
     async def test() -> None:
@@ -106,7 +106,7 @@ def test_reading_nothing_waits_for_nothing(loop: Any) -> None:
     on(loop, test)
 
 
-def test_an_end_in_the_middle_gives_what_there_was(loop: Any) -> None:
+def test_an_early_end_gives_the_bytes_that_there_were(loop: Any) -> None:
     async def test() -> None:
         async with streams() as ((reader, _), (_, writer)):
             writer.write(b"abc")
@@ -148,7 +148,7 @@ def finish(reading: Any) -> bytes:
 
 @pytest.mark.parametrize("method", ["read", "readexactly"])
 @pytest.mark.parametrize("end", ["throw", "close"])
-def test_what_arrived_for_a_cancelled_task_is_there_for_the_next(loop: Any, method: str, end: str) -> None:
+def test_data_of_a_cancelled_read_goes_to_the_next_read(loop: Any, method: str, end: str) -> None:
     async def test() -> None:
         async with streams() as ((reader, _), (_, writer)):
             reading = getattr(reader, method)(1)
@@ -199,7 +199,7 @@ def test_a_second_reader_does_not_overtake_the_first(loop: Any) -> None:
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_what_a_cancelled_first_reader_leaves_wakes_the_second(loop: Any) -> None:
+def test_data_left_by_a_cancelled_first_read_wakes_the_second(loop: Any) -> None:
     async def test() -> None:
         async with streams() as ((reader, _), (_, writer)):
             first, second = reader.read(2), reader.read(2)
@@ -213,7 +213,7 @@ def test_what_a_cancelled_first_reader_leaves_wakes_the_second(loop: Any) -> Non
     on(loop, test)
 
 
-def test_an_error_reaches_who_waits_and_who_comes_later(loop: Any) -> None:
+def test_an_error_is_raised_by_pending_and_later_reads(loop: Any) -> None:
     async def test() -> None:
         async with streams() as ((reader, _), _):
             reading = asyncio.create_task(reader.read(10))
@@ -276,7 +276,7 @@ def test_reading_is_a_coroutine(loop: Any) -> None:
     on(loop, test)
 
 
-def test_reading_nobody_awaits_is_reported(loop: Any) -> None:
+def test_a_read_that_is_never_awaited_is_reported(loop: Any) -> None:
     async def test() -> None:
         async with streams() as ((reader, _), _):
             with pytest.warns(RuntimeWarning, match="was never awaited"):

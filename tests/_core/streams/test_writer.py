@@ -64,7 +64,7 @@ async def empty(loop: Any, writer: Any, client: socket.socket) -> None:
         await asyncio.sleep(0)
 
 
-def test_what_is_written_arrives(loop: Any, served: Any) -> None:
+def test_written_data_arrives(loop: Any, served: Any) -> None:
     async def handler(reader: asyncio.StreamReader, writer: Any, client: socket.socket) -> None:
         for data in (b"one", bytearray(b"two"), memoryview(b"three")):
             assert writer.write(data) is None
@@ -107,7 +107,7 @@ def test_drain_may_be_given_up_in_time(loop: Any, served: Any) -> None:
     served(handler)
 
 
-def test_drain_that_waits_is_told_of_the_end(loop: Any, served: Any) -> None:
+def test_a_waiting_drain_raises_when_the_connection_ends(loop: Any, served: Any) -> None:
     async def handler(reader: asyncio.StreamReader, writer: Any, client: socket.socket) -> None:
         await fill(writer)
         waiting = asyncio.create_task(writer.drain())
@@ -123,7 +123,7 @@ def test_drain_that_waits_is_told_of_the_end(loop: Any, served: Any) -> None:
     served(handler)
 
 
-def test_who_writes_and_drains_on_finds_out_that_it_is_closed(loop: Any, served: Any) -> None:
+def test_a_loop_of_write_and_drain_gets_the_exception_after_the_close(loop: Any, served: Any) -> None:
     async def handler(reader: asyncio.StreamReader, writer: Any, client: socket.socket) -> None:
         writer.close()
         with pytest.raises(ConnectionResetError, match="Connection lost"):

@@ -35,7 +35,7 @@ def dump(label: str, outer: int, inner: int, total: int) -> str:
     return DUMP.format(label=label, outer=outer, inner=inner, total=total)
 
 
-def test_functions_without_what_they_call() -> None:
+def test_functions_are_counted_without_their_callees() -> None:
     assert functions_of(dump("job x1", 100, 40, 155)) == {"outer": 110, "inner": 45}
 
 

@@ -11,7 +11,7 @@ from tools.counts.paths import BATCH, PATHS
 
 @pytest.mark.engines("uring", "epoll")
 @pytest.mark.parametrize("name", PATHS)
-def test_a_path_can_be_done(name: str, loop: Any) -> None:
+def test_each_path_runs(name: str, loop: Any) -> None:
     _, path = PATHS[name]
     asyncio.set_event_loop(loop)
     try:

@@ -54,7 +54,7 @@ def test_a_row_says_path_base_change_and_percent() -> None:
 
 
 @pytest.mark.parametrize(("now", "fails"), [(1050, False), (1071, False), (1072, True)])
-def test_what_the_table_allows_is_the_new_measure(now: float, fails: bool) -> None:
+def test_a_path_is_measured_against_the_tables_allowance(now: float, fails: bool) -> None:
     assert compared(now, uring=5.0).fails is fails
 
 
@@ -67,7 +67,7 @@ def test_an_allowance_is_for_one_engine() -> None:
     assert compared(1030, epoll=5.0).fails
 
 
-def test_what_the_base_cannot_do_is_not_compared() -> None:
+def test_paths_missing_in_the_base_are_not_compared() -> None:
     assert compare({}, {"job": {"uring": 1.0}}, None) == []
     assert compare({"job": {"epoll": 1.0}}, {"job": {"uring": 1.0}}, None) == []
 
@@ -112,5 +112,5 @@ def test_each_path_is_in_the_table_for_both_engines() -> None:
 
 
 @pytest.mark.parametrize("wanted", WANTED)
-def test_what_was_asked_for_is_counted(wanted: str) -> None:
+def test_the_paths_named_on_the_command_line_are_counted(wanted: str) -> None:
     assert set(WANTED[wanted]) <= set(table.read(TABLE).instructions)
