@@ -13,7 +13,8 @@ Program = Callable[..., Any]
 
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc trims its heap so")
 own_malloc = pytest.mark.skipif(
-    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="a free-threaded Python takes memory from mimalloc"
+    not getattr(sys, "_is_gil_enabled", lambda: True)(),
+    reason="a free-threaded Python takes memory from mimalloc",
 )
 
 # Each turn receives all 50 messages before it sends them. Prints the page faults of a thousand messages.
