@@ -8,13 +8,14 @@ from benchmarks.call_rows import CALL_ROWS, DIAGNOSTICS_ROWS
 from benchmarks.file_rows import file_rows
 from benchmarks.io_rows import io_rows
 from benchmarks.row import Row
+from benchmarks.starting import START_ROWS
 from benchmarks.sync_rows import sync_rows
 from benchmarks.turn_rows import TIMER_ROWS, TURN_ROWS, growth_rows
 
 
 def all_rows() -> list[Row]:
     rows = [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *DIAGNOSTICS_ROWS, *io_rows(), *file_rows()]
-    return [*rows, *sync_rows(), *growth_rows()]
+    return [*rows, *sync_rows(), *START_ROWS, *growth_rows()]
 
 
 def selected(patterns: str, quick: bool) -> list[Row]:
