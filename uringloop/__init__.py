@@ -1,6 +1,12 @@
 """uringloop: an asyncio event loop for Linux whose only way to sleep is one io_uring."""
 
+import sys
 from typing import TYPE_CHECKING
+
+from uringloop import _compiled
+
+if _compiled not in sys.meta_path:
+    sys.meta_path.insert(0, _compiled)  # finds the compiled modules
 
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.files import fs, open_file

@@ -12,7 +12,6 @@ import copy
 import faulthandler
 import gc
 import importlib
-import importlib.machinery
 import logging
 import os
 import pickle
@@ -24,13 +23,11 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import uringloop
+from uringloop import _compiled
 
-ROOT = Path(uringloop.__file__).parent
-SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 HEAP_TYPE = 1 << 9
 LONGEST = 0.005  # seconds: what waits without a timeout is interrupted
 
@@ -88,9 +85,9 @@ def interrupt(*_: object) -> None:
 
 
 def compiled_modules(package: str) -> Iterator[types.ModuleType]:
-    for path in sorted((ROOT / package).glob(f"*{SUFFIX}")):
-        name = ".".join(path.relative_to(ROOT.parent).parts).removesuffix(SUFFIX)
-        yield importlib.import_module(name)
+    for name in _compiled.names():
+        if package != "." and name.startswith(f"uringloop.{package}."):
+            yield importlib.import_module(name)
 
 
 def compiled_classes(package: str) -> Iterator[type[Any]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from uringloop import _compiled
 from uringloop._core.lifetime.counters import DEBUG_BUILD
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -103,10 +104,11 @@ def debug_builds_have() -> set[str]:
 def test_the_wheel_has_what_is_needed_and_no_more(wheel: Path) -> None:
     held = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
     assert {path.parts[0] for path in held if "dist-info" not in path.parts[0]} == {"uringloop"}
-    compiled = {str(path).partition(".")[0] for path in held if path.suffix == ".so"}
+    assert [str(path).partition(".")[0] for path in held if path.suffix == ".so"] == ["uringloop/_compiled"]
     sources = {str(path.relative_to(PROJECT).with_suffix("")) for path in PROJECT.glob("uringloop/**/*.pyx")}
     debug_only = debug_builds_have()
-    assert compiled == sources - debug_only
+    compiled = {name.replace(".", "/") for name in _compiled.names()}
+    assert compiled - {"uringloop/_cython"} == sources - debug_only
     assert not [path for path in held if str(path).partition(".")[0] in debug_only]
     typed = {str(path.relative_to(PROJECT)) for path in PROJECT.glob("uringloop/**/*.pyi")}
     assert {*typed, "uringloop/py.typed"} - {f"{name}.pyi" for name in debug_only} <= set(map(str, held))
