@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -78,3 +79,59 @@ def test_a_module_is_made_once() -> None:
     assert _compiled.create_module(module.__spec__) is module
     _compiled.exec_module(module)
     assert vars(module) == found
+
+
+IMPORTED = """
+import asyncio, sys
+before = set(sys.modules)
+import uringloop
+loop = uringloop.new_event_loop()
+loop.run_until_complete(asyncio.sleep(0))
+loop.close()
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_what_a_first_loop_imports() -> None:
+    """Rooms that not every program needs are imported when they are used. What they need of Python is large, too."""
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    assert "uringloop._core.loop.loop" in imported
+    unwanted = (
+        "files",
+        "ops",
+        "sync",
+        "scheduler",
+        "_core.tls",
+        "_core.handoff",
+        "net.tls",
+        "net.subprocesses",
+    )
+    for name in imported:
+        assert not name.startswith(tuple(f"uringloop.{each}" for each in unwanted)), name
+    assert not imported & {"dataclasses", "pathlib", "secrets", "tempfile", "shutil", "queue"}
+
+
+LATER = """
+import sys
+import uringloop
+from uringloop.later import Later
+later = [name for name, value in vars(uringloop.EventLoop).items() if isinstance(value, Later)]
+print(len(later))
+class Sub(uringloop.EventLoop):
+    def start_tls(self): return super().start_tls
+loop = Sub()
+base = loop.start_tls()
+assert base.__self__ is loop and base.__func__ is vars(uringloop.EventLoop)["start_tls"], base
+for name in later:
+    found = getattr(uringloop.EventLoop, name)
+    assert callable(found) and vars(uringloop.EventLoop)[name] is found, name
+    assert getattr(loop, name).__func__ is vars(Sub).get(name, found), name
+loop.close()
+"""
+
+
+def test_methods_that_are_imported_later_are_methods_like_others() -> None:
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5

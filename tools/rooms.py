@@ -22,7 +22,7 @@ BEGIN, END = "<!-- rooms: made by `make rooms` -->", "<!-- end of rooms -->"
 
 # The rooms, lowest first: folders, and modules that stand by themselves. A room uses rooms before it, never later ones.
 ROOMS = """
-    version errors
+    version errors later
     _core/cpython _core/lifetime _core/kernel _core/engine _core/loop _core/awaitables _core/streams
     _core/transport _core/tls _core/handoff
     inspect net files patches loop policy runner ops aiofiles_compat sync scheduler commands workers

@@ -9,13 +9,13 @@ if _compiled not in sys.meta_path:
     sys.meta_path.insert(0, _compiled)  # finds the compiled modules
 
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
-from uringloop.files import fs, open_file
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.policy import EventLoopPolicy, install
 from uringloop.runner import run
 from uringloop.version import __version__
 
 if TYPE_CHECKING:
+    from uringloop.files import fs, open_file
     from uringloop.scheduler import Job, Scheduler, current_context
     from uringloop.sync import (
         AutoResetEvent,
@@ -58,19 +58,21 @@ __all__ = [
     "run",
 ]
 
-# Imported on first use: a program with one loop needs none of them.
-_SCHEDULER = ("Job", "Scheduler", "current_context")
+# Imported on first use: a program with one loop, on the network, needs none of them. The room of all others is `sync`.
+_ROOMS = dict.fromkeys(("Job", "Scheduler", "current_context"), "scheduler") | dict.fromkeys(
+    ("fs", "open_file"), "files"
+)
 
 
 def __getattr__(name: str) -> object:
     if name in __all__:
         import importlib
 
-        room = importlib.import_module("uringloop.scheduler" if name in _SCHEDULER else "uringloop.sync")
+        room = importlib.import_module(f"uringloop.{_ROOMS.get(name, 'sync')}")
         globals()[name] = found = getattr(room, name)
         return found
-    if name == "ops":  # needs an extra, so it is imported on first use
+    if name in ("files", "inspect", "ops"):
         import importlib
 
-        return importlib.import_module("uringloop.ops")
+        return importlib.import_module(f"uringloop.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ import sys
 import warnings
 from asyncio import base_events, constants, events
 from collections.abc import Callable
-from typing import Any, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from uringloop._core.awaitables.resolve import getaddrinfo, getnameinfo
 from uringloop._core.awaitables.sock_op import (
@@ -28,22 +28,35 @@ from uringloop._core.kernel.probe import locked_memory, refusal
 from uringloop._core.loop import calls, tasks  # noqa: F401  # importing them adds their methods to Loop
 from uringloop._core.loop.handle import Handle
 from uringloop._core.loop.loop import Loop
-from uringloop._core.transport.datagram import make_datagram_transport
 from uringloop._core.transport.stream import make_stream_transport
 from uringloop.errors import UringUnavailable, UringUnavailableWarning
 from uringloop.inspect.observers import register_loop
-from uringloop.inspect.operations import Operation, operations
-from uringloop.inspect.statistics import Statistics, statistics
-from uringloop.net import unix_sockets
-from uringloop.net.pipes import make_read_pipe_transport, make_write_pipe_transport
+from uringloop.later import Later
 from uringloop.net.readers import Readers, descriptor
-from uringloop.net.sendfile import sendfile_native, sock_sendfile_native
 from uringloop.net.servers import Listener
 from uringloop.net.signals import Signals
-from uringloop.net.sock_calls import sock_connect
-from uringloop.net.subprocesses import make_subprocess_transport
-from uringloop.net.tls import make_tls_transport, start_tls
-from uringloop.patches import NoSelector, check_clock, nest_patched
+
+if TYPE_CHECKING:
+    from uringloop.inspect.operations import Operation
+    from uringloop.inspect.statistics import Statistics
+    from uringloop.net.pipes import make_read_pipe_transport, make_write_pipe_transport
+    from uringloop.net.sendfile import sendfile_native, sock_sendfile_native
+    from uringloop.net.sock_calls import sock_connect
+    from uringloop.net.subprocesses import make_subprocess_transport
+    from uringloop.net.tls import make_tls_transport, start_tls
+    from uringloop.net.unix_sockets import create_unix_connection, create_unix_server
+    from uringloop.patches import NoSelector
+else:
+    make_read_pipe_transport = Later("uringloop.net.pipes", "make_read_pipe_transport")
+    make_write_pipe_transport = Later("uringloop.net.pipes", "make_write_pipe_transport")
+    sendfile_native = Later("uringloop.net.sendfile", "sendfile_native")
+    sock_sendfile_native = Later("uringloop.net.sendfile", "sock_sendfile_native")
+    sock_connect = Later("uringloop.net.sock_calls", "sock_connect")
+    make_subprocess_transport = Later("uringloop.net.subprocesses", "make_subprocess_transport")
+    make_tls_transport = Later("uringloop.net.tls", "make_tls_transport")
+    start_tls = Later("uringloop.net.tls", "start_tls")
+    create_unix_connection = Later("uringloop.net.unix_sockets", "create_unix_connection")
+    create_unix_server = Later("uringloop.net.unix_sockets", "create_unix_server")
 
 Ts = TypeVarTuple("Ts")
 
@@ -150,6 +163,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         self._check_closed()
         self._check_running()
         if type(self).time is not Loop.time or "time" in self.__dict__:
+            from uringloop.patches import check_clock
+
             check_clock(self)
         self._alone(_RUNNING, self._run_alone)
 
@@ -229,10 +244,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     @functools.cached_property
     def _selector(self) -> NoSelector:
+        from uringloop.patches import NoSelector
+
         return NoSelector(self._readers)
 
     @property
     def _nest_patched(self) -> bool:
+        from uringloop.patches import nest_patched
+
         return nest_patched(self)
 
     # Readiness of descriptors
@@ -329,11 +348,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         listener = self._listeners.pop(sock, None)
         if listener is not None:
             listener.stop()
-        unix_sockets.remove_socket_of(sock, self._unix_server_sockets)
+        if sock in self._unix_server_sockets:
+            from uringloop.net.unix_sockets import remove_socket_of
+
+            remove_socket_of(sock, self._unix_server_sockets)
         sock.close()
 
-    create_unix_connection = unix_sockets.create_unix_connection
-    create_unix_server = unix_sockets.create_unix_server
+    create_unix_connection = create_unix_connection
+    create_unix_server = create_unix_server
 
     def _ensure_fd_no_transport(self, fd: Any, given: Any = None) -> None:
         transport = self._transports.get(descriptor(fd))
@@ -358,6 +380,8 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         *,
         context: Any = None,
     ) -> Any:
+        from uringloop._core.transport.datagram import make_datagram_transport
+
         self._ensure_fd_no_transport(sock)
         return make_datagram_transport(
             self, sock, protocol, address, waiter, extra, context or contextvars.copy_context()
@@ -386,10 +410,14 @@ class EventLoop(Loop, base_events.BaseEventLoop):
 
     def statistics(self) -> Statistics:
         """Return counters of what the loop has done, and the sizes of what it has now."""
+        from uringloop.inspect.statistics import statistics
+
         return statistics(self)
 
     def operations(self) -> list[Operation]:
         """Return the loop's operations in the kernel, each with the object it is for."""
+        from uringloop.inspect.operations import operations
+
         return operations(self)
 
     # Signals

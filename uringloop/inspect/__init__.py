@@ -3,13 +3,12 @@ nothing while it is not used."""
 
 from typing import TYPE_CHECKING
 
-from uringloop.inspect.operations import Operation
-from uringloop.inspect.prometheus import prometheus_text
-from uringloop.inspect.statistics import Statistics
-
 if TYPE_CHECKING:
+    from uringloop.inspect.operations import Operation
+    from uringloop.inspect.prometheus import prometheus_text
     from uringloop.inspect.server import Inspector, serve
     from uringloop.inspect.snapshots import snapshot
+    from uringloop.inspect.statistics import Statistics
     from uringloop.inspect.tracing import trace
     from uringloop.inspect.watchdogs import SlowCallback, Watchdog, watchdog
 
@@ -29,8 +28,11 @@ __all__ = [
 # Imported on first use: a program that doesn't inspect its loops needs none of them.
 _ROOMS = {
     "Inspector": "server",
+    "Operation": "operations",
     "SlowCallback": "watchdogs",
+    "Statistics": "statistics",
     "Watchdog": "watchdogs",
+    "prometheus_text": "prometheus",
     "serve": "server",
     "snapshot": "snapshots",
     "trace": "tracing",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from uringloop._core.loop.epoll_set import EpollSet
 from uringloop._core.loop.handle import Handle
-from uringloop.inspect.operations import Operation
 
 if TYPE_CHECKING:
+    from uringloop.inspect.operations import Operation
     from uringloop.loop import EventLoop
 
 
@@ -73,6 +73,8 @@ class Readers:
 
     def operations(self) -> Iterator[Operation]:
         """The watched descriptors, each with its handle."""
+        from uringloop.inspect.operations import Operation
+
         for watched in [] if self._set is None else list(self._set.registrations.values()):
             for kind, handle in (("reader", watched.reader), ("writer", watched.writer)):
                 if handle is not None:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from uringloop._core.transport.accept import AcceptOp
 from uringloop._core.transport.accepted import connected
 from uringloop.inspect.creation import creation_note, creation_stack
+from uringloop.net import Socket
 from uringloop.net.readers import descriptor
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
 
-_Socket = socket.socket  # the class itself: a test suite may replace socket.socket with a function
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _NOT_LISTENING = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
 
@@ -68,7 +68,7 @@ class Listener:
     connected = connected
 
     def begin_handshake(self, fd: int, context: contextvars.Context) -> None:
-        sock = _Socket(fileno=fd)
+        sock = Socket(fileno=fd)
         sock.setblocking(False)
         handshake = self._handshake(sock)
         try:

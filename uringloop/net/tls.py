@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import socket
 import ssl
-from asyncio import constants, sslproto, streams
+from asyncio import constants, sslproto
 from typing import TYPE_CHECKING, Any
 
 from uringloop._core.tls.connection import TlsConnection
 from uringloop._core.tls.transport import TlsTransport
+from uringloop.net import StreamReaderProtocol
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
-
-# The class itself: a test suite may replace it with a function.
-_StreamReaderProtocol = streams.StreamReaderProtocol
 
 
 def make_tls_transport(
@@ -116,9 +114,7 @@ def _timeouts(handshake: float | None, shutdown: float | None) -> tuple[float, f
 def _take_over_what_was_read(protocol: Any, connection: TlsConnection) -> None:
     """Pass data that the stream reader already holds to the TLS connection: a client that doesn't wait for the
     server's answer may have sent the beginning of its handshake."""
-    reader = (
-        getattr(protocol, "_stream_reader", None) if isinstance(protocol, _StreamReaderProtocol) else None
-    )
+    reader = getattr(protocol, "_stream_reader", None) if isinstance(protocol, StreamReaderProtocol) else None
     if reader is not None and reader._buffer:
         connection.take_over(reader._buffer)
         reader._buffer.clear()

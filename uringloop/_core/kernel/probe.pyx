@@ -3,7 +3,6 @@
 # makes for that don't outlive the probe.
 import errno as errno_module
 import os
-import resource
 import socket
 
 from libc.string cimport memset
@@ -202,6 +201,8 @@ def refusal():
 cpdef locked_memory(error):
     """The same for an OSError that means that no ring could be made because of the user's limit of locked memory, in which
     kernels before 5.12, and from 6.14 on, count rings. None for any other error."""
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if error.errno != errno_module.ENOMEM or soft == resource.RLIM_INFINITY or _may_lock_any():
         return None
@@ -225,6 +226,8 @@ def locked_by_a_ring():
     """How many bytes of RLIMIT_MEMLOCK the ring of a loop takes; 0 if the kernel doesn't count rings there, or not for this
     user. To find out, it sets the limit of this process to 0 for a moment: only for the doctor, as no loop can be made
     meanwhile."""
+    import resource
+
     cdef Ring ring
     cdef size_t page = os.sysconf("SC_PAGESIZE"), size
     cdef int err = ring_open(&ring, sizes().entries, sizes().completions, kernel_features().setup_flags)
