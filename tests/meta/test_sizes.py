@@ -20,10 +20,10 @@ EXCEPTIONS: dict[str, int] = {
     # One waiter's states, with each way in and out of the line: all of them are checked against each other.
     "uringloop/_core/handoff/waitlist.pyx": 529,
     # One class each, of which every part needs the state of all others.
-    "uringloop/_core/transport/datagram.pyx": 512,
+    "uringloop/_core/transport/datagram.pyx": 508,
     "uringloop/_core/awaitables/sock_op.pyx": 504,
-    "uringloop/_core/transport/stream.pyx": 516,
-    "uringloop/_core/tls/connection.pyx": 509,
+    "uringloop/_core/transport/stream.pyx": 514,
+    "uringloop/_core/tls/connection.pyx": 503,
     "uringloop/_core/engine/uring.pyx": 512,
     "uringloop/files/byte_file.pyx": 510,
 }

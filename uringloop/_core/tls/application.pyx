@@ -11,6 +11,7 @@ from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.loop.loop cimport Loop, may_fill
 from uringloop._core.streams.feed cimport can_feed, feed_bytes
 from uringloop._core.tls.records cimport Records
+from uringloop._core.transport.flow_control cimport tell_flow
 from uringloop._core.transport.transport cimport Sink
 
 cdef extern from "Python.h":
@@ -117,17 +118,7 @@ cdef class Application:
 
     cdef int tell_flow(self, object connection, bint pause) except -1:
         """Call pause_writing() or resume_writing(), unless that was the last call."""
-        cdef str name = "pause_writing" if pause else "resume_writing"
         if self.writing_paused == pause or self.protocol is None:
             return 0
         self.writing_paused = pause
-        try:
-            getattr(self.protocol, name)()
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            (<object> self.loop).call_exception_handler({
-                "message": f"protocol.{name}() failed", "exception": error,
-                "transport": self.transport, "protocol": connection,
-            })
-        return 0
+        return tell_flow(self.loop, self.protocol, pause, self.transport, connection)

@@ -19,13 +19,14 @@ from uringloop._core.loop.loop cimport Loop, sends_at_once
 from uringloop._core.tls.application cimport STAGE_MADE, STAGE_NEW, Application
 from uringloop._core.tls.backlog cimport Backlog
 from uringloop._core.tls.records cimport Records
+from uringloop._core.transport.flow_control cimport bytes_reaching, bytes_within, water_marks
+from uringloop._core.transport.reports cimport count_late_write, report_fatal
 from uringloop._core.transport.stream cimport StreamTransport
-from uringloop._core.transport.transport cimport Sink, bytes_reaching, bytes_within, water_marks
+from uringloop._core.transport.transport cimport Sink
 
 cdef enum:
     ENCRYPT_FROM = 65536  # from this size on, don't wait for the end of the turn
 
-cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef object ssl = sslproto.ssl
 cdef object _SSLError = ssl.SSLError if ssl is not None else ()
 cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
@@ -324,9 +325,7 @@ cdef class TlsConnection(Sink):
     cdef int write(self, bytes data) except -1:
         """Queue the data, to be sent at the end of this turn at the latest."""
         if self.state != TLS_OPEN and self.state != TLS_HANDSHAKE:
-            if self.conn_lost >= LOG_THRESHOLD:
-                logger.warning("SSL connection is closed")
-            self.conn_lost += 1
+            self.conn_lost = count_late_write(self.conn_lost, "SSL connection is closed")
             return 0
         self.backlog.append(data)
         if self.state != TLS_OPEN:
@@ -499,11 +498,6 @@ cdef class TlsConnection(Sink):
 
     cdef int fatal(self, object error, str message) except -1:
         self.cut(error)
-        if isinstance(error, OSError):
-            if self.loop._debug:
-                logger.debug("%r: %s", self, message, exc_info=error)
-        elif not isinstance(error, exceptions.CancelledError):
-            (<object> self.loop).call_exception_handler(
-                {"message": message, "exception": error, "transport": self.raw, "protocol": self}
-            )
+        if not isinstance(error, exceptions.CancelledError):
+            report_fatal(self.loop, error, message, self.raw, self, self)
         return 0

@@ -3,8 +3,6 @@
 # (datagram_batch.pyx), all other datagrams at once. It reports errors of system calls to the protocol, and they never close the
 # transport. Owns the datagrams that could not be sent yet.
 import os
-from asyncio import constants
-from asyncio.log import logger
 from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -23,6 +21,7 @@ from uringloop._core.loop.loop cimport Loop
 from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.transport.address_cache cimport NAME, Peers
 from uringloop._core.transport.datagram_batch cimport BATCH, MOST, Batch, DatagramBatch, ReceiveRoom
+from uringloop._core.transport.reports cimport count_late_write
 from uringloop._core.transport.transport cimport Transport
 from uringloop._core.transport.transport import DatagramInterface
 
@@ -42,7 +41,6 @@ cdef enum:
     OVERHEAD = 8          # an empty datagram counts, too, in the write buffer's size
     PATIENCE_NS = 100_000 # the longest time that an answer waits for later answers
 
-cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef str _RECEIVED = "datagram_received"
 
 
@@ -283,9 +281,7 @@ cdef class DatagramTransport(Transport):
                 raise ValueError(f"Invalid address: must be None or {self._address}")
             addr = self._address
         if self.connection_lost_called or self.conn_lost and self._address is not None:
-            if self.conn_lost >= LOG_THRESHOLD:
-                logger.warning("socket.send() raised exception.")
-            self.conn_lost += 1
+            self.conn_lost = count_late_write(self.conn_lost, "socket.send() raised exception.")
             return
         before, self.by_program = self.by_program, True
         try:

@@ -19,6 +19,7 @@ from uringloop._core.loop.loop cimport Loop, may_fill, runs_here, sends_at_once
 from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.streams.feed cimport can_feed, feed, feed_bytes
 from uringloop._core.transport.recv cimport RecvOp
+from uringloop._core.transport.reports cimport count_late_write
 from uringloop._core.transport.send cimport SendOp
 from uringloop._core.transport.transport cimport Sink, Transport
 
@@ -37,7 +38,6 @@ cdef object _BufferedProtocol = protocols.BufferedProtocol
 cdef enum:
     MOST_FED = 262144
 
-cdef int LOG_THRESHOLD = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES
 cdef object _FATAL_WRITE = "Fatal write error on socket transport"
 
 
@@ -82,9 +82,9 @@ cdef class StreamTransport(Transport):
         """The protocol changes while writing is paused: pause the new one, or TLS would write without end and be resumed
         without ever having been paused. Resume the old one, because no later call would."""
         try:
-            self.tell_flow(before, "resume_writing")
+            self.tell_flow(before, False)
         finally:
-            self.tell_flow(self._protocol, "pause_writing")
+            self.tell_flow(self._protocol, True)
 
     cdef int start_reading(self) except -1:
         """Start receiving, once connection_made was called."""
@@ -348,9 +348,7 @@ cdef class StreamTransport(Transport):
 
     cdef int write_bytes(self, bytes data) except -1:
         if self.conn_lost:
-            if self.conn_lost >= LOG_THRESHOLD:
-                logger.warning("socket.send() raised exception.")
-            self.conn_lost += 1
+            self.conn_lost = count_late_write(self.conn_lost, "socket.send() raised exception.")
             return 0
         if self.send is None:
             self.send = SendOp(self)

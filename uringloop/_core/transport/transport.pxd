@@ -49,15 +49,10 @@ cdef class Transport:
     cdef bint idle(self) noexcept
     cdef int release(self) except -1
     cdef int pause_writer(self) except -1
-    cdef int tell_flow(self, object protocol, str name) except -1
+    cdef int tell_flow(self, object protocol, bint pause) except -1
     cdef int resume_writer(self) except -1
     cdef int fatal(self, object error, str message) except -1
     cdef int force_close(self, object error) except -1
     cdef object call(self, str name, object arg)
     cdef object make_socket(self)
     cdef bytes local_address(self)
-
-
-cdef tuple water_marks(high, low, Py_ssize_t default)
-cdef Py_ssize_t bytes_within(object mark) except -1
-cdef Py_ssize_t bytes_reaching(object mark) except -1

@@ -1,12 +1,10 @@
 # Transport: the base class of all transports. Owns the descriptor, the protocol, the states open / closing / lost /
 # closed, and the water marks of writing. It closes the descriptor only when connection_lost was called and no operation
 # is in the kernel any more. Sends and receives nothing itself.
-import math
 import os
 import socket
 import sys
 from asyncio import format_helpers, futures, transports, trsock
-from asyncio.log import logger
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
@@ -21,13 +19,14 @@ from uringloop._core.loop.loop cimport Loop
 from uringloop._core.lifetime.counters cimport COUNT_TRANSPORT, count_freed, count_made
 from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_load_flag
 from uringloop._core.lifetime.unclosed cimport warn_unclosed
+from uringloop._core.transport.flow_control cimport bytes_within, tell_flow, water_marks
+from uringloop._core.transport.reports cimport report, report_fatal
 
 cdef extern from "<sys/socket.h>" nogil:
     int c_getpeername "getpeername"(int fd, sockaddr *addr, socklen_t *length)
     int c_getsockname "getsockname"(int fd, sockaddr *addr, socklen_t *length)
 
 cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
     PyObject *PyObject_VectorcallMethod(PyObject *name, PyObject **args, size_t nargsf, PyObject *kwnames) noexcept
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
 
@@ -90,27 +89,6 @@ cdef object _address(bytes kept):
     memset(&raw, 0, sizeof(raw))
     memcpy(&raw, PyBytes_AS_STRING(kept), PyBytes_GET_SIZE(kept))
     return address_from_raw(&raw, <socklen_t> PyBytes_GET_SIZE(kept))
-
-
-cdef tuple water_marks(high, low, Py_ssize_t default):
-    """The water marks (low, high), by asyncio's rules, which allow any numbers."""
-    if high is None:
-        high = default if low is None else 4 * low
-    if low is None:
-        low = high // 4
-    if not high >= low >= 0:
-        raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
-    return low, high
-
-
-cdef Py_ssize_t bytes_within(object mark) except -1:
-    """The largest number of bytes that is not above the mark."""
-    return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.floor(mark)
-
-
-cdef Py_ssize_t bytes_reaching(object mark) except -1:
-    """The smallest number of bytes that reaches the mark."""
-    return PY_SSIZE_T_MAX if mark >= PY_SSIZE_T_MAX else math.ceil(mark)
 
 
 cdef class Transport:
@@ -314,7 +292,7 @@ cdef class Transport:
         if self.writing_paused:
             return 0
         self.writing_paused = True
-        return self.tell_flow(self._protocol, "pause_writing")
+        return self.tell_flow(self._protocol, True)
 
     cdef int resume_writer(self) except -1:
         if not self.writing_paused or self.unsent() > self.low:
@@ -323,16 +301,10 @@ cdef class Transport:
         return self.cvars.run(self._tell_resumed)
 
     def _tell_resumed(self):
-        return self.tell_flow(self._protocol, "resume_writing")
+        return self.tell_flow(self._protocol, False)
 
-    cdef int tell_flow(self, object protocol, str name) except -1:
-        try:
-            getattr(protocol, name)()
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            self._report(error, f"protocol.{name}() failed")
-        return 0
+    cdef int tell_flow(self, object protocol, bint pause) except -1:
+        return tell_flow(self._loop, protocol, pause, self, self._protocol)
 
     # The end
 
@@ -367,18 +339,13 @@ cdef class Transport:
 
     cdef int fatal(self, object error, str message) except -1:
         try:
-            if not isinstance(error, OSError):
-                self._report(error, message)
-            elif self._loop is not None and self._loop._debug:
-                logger.debug("%r: %s", self, message, exc_info=error)
+            report_fatal(self._loop, error, message, self, self._protocol, self)
         finally:
             self.force_close(error)
         return 0
 
     def _report(self, error, message):
-        (<object> self._loop).call_exception_handler(
-            {"message": message, "exception": error, "transport": self, "protocol": self._protocol}
-        )
+        report(self._loop, error, message, self, self._protocol)
 
     cdef int force_close(self, object error) except -1:
         if self.conn_lost:
