@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.streams import BufferedRecorder, connect, receive, turns
+from tests.streams import BufferedRecorder, Recorder, connect, receive, turns
 from tests.tls import peers
+from uringloop._core.lifetime.counters import DEBUG_BUILD
 
 
 @pytest.mark.contract
@@ -229,4 +230,75 @@ def test_what_is_no_room_to_receive_into_ends_the_connection(
 
     reports: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, report: reports.append(report))
+    loop.run_until_complete(main())
+
+
+class Stated(Recorder):
+    """Remembers the states in which its transport made its calls."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.states = [transport._state_name]
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.states.append(self.transport._state_name)
+        super().connection_lost(error)
+
+
+async def end_of(protocol: Stated, *ways: str) -> list[str]:
+    """Ends the transport by calling these methods; the states that it was in."""
+    for way in ways:
+        getattr(protocol.transport, way)()
+        protocol.states.append(protocol.transport._state_name)
+    await protocol.lost
+    while protocol.transport._state_name == "releasing":  # its receive leaves the kernel
+        await turns(1)
+    return [*protocol.states, protocol.transport._state_name]
+
+
+@pytest.mark.parametrize("way", ["close", "abort"])
+def test_an_ended_connection_is_lost_then_released_then_closed(
+    loop: asyncio.AbstractEventLoop, way: str
+) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(Stated)
+        with peer:
+            assert await end_of(protocol, way, way) == ["open", "lost", "lost", "releasing", "closed"]
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.parametrize("way", ["the data leaves", "abort"])
+def test_a_connection_closes_as_long_as_data_has_to_leave(loop: asyncio.AbstractEventLoop, way: str) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(Stated)
+        with peer:
+            while not protocol.flow:  # paused: the socket takes no more
+                protocol.transport.write(bytes(1 << 20))
+                await turns(1)
+            size = protocol.transport.get_write_buffer_size()
+            assert size > 0
+            if way == "abort":
+                states = await end_of(protocol, "close", "abort")
+                assert states == ["open", "closing", "lost", "releasing", "closed"]
+                return
+            protocol.transport.close()
+            assert protocol.transport._state_name == "closing"
+            ended = asyncio.ensure_future(end_of(protocol))
+            await receive(peer, 1 << 40)
+            assert await ended == ["open", "releasing", "closed"]
+
+    loop.run_until_complete(main())
+
+
+@pytest.mark.skipif(not DEBUG_BUILD, reason="a release build does not check its states")
+def test_a_debug_build_refuses_a_transition_that_is_none(loop: asyncio.AbstractEventLoop) -> None:
+    async def main() -> None:
+        protocol, peer = await connect(Stated)
+        with peer:
+            with pytest.raises(AssertionError, match="before the connection is lost: <StreamTransport open"):
+                protocol.transport._call_connection_lost(None)
+            assert protocol.calls == ["made"]
+            assert await end_of(protocol, "abort") == ["open", "lost", "releasing", "closed"]
+
     loop.run_until_complete(main())

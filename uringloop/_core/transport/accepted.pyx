@@ -19,6 +19,7 @@ from uringloop._core.kernel.libc cimport c_close
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.lifetime.guard cimport ur_load_flag, ur_only_core_makes
 from uringloop._core.transport.stream cimport StreamTransport, accept_stream_transport
+from uringloop._core.transport.transport cimport TRANSPORT_CLOSING
 
 
 cdef int _call_soon(Loop loop, Runnable node) except -1:
@@ -61,7 +62,7 @@ cdef class Accepted(Runnable):
                 described = format_helpers._format_callback_source(method, (transport,))
                 transport._report(error, f"Exception in callback {described}")
         finally:  # also if an exception leaves the loop, for its next run
-            if not transport.closing:
+            if transport.state < TRANSPORT_CLOSING:
                 transport.begin_reading()
             if self.cancelled:
                 self.end()

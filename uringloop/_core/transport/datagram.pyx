@@ -22,7 +22,8 @@ from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.transport.address_cache cimport NAME, Peers
 from uringloop._core.transport.datagram_batch cimport BATCH, MOST, Batch, DatagramBatch, ReceiveRoom
 from uringloop._core.transport.reports cimport count_late_write
-from uringloop._core.transport.transport cimport Transport
+from uringloop._core.transport.transport cimport TRANSPORT_CLOSED, TRANSPORT_CLOSING, TRANSPORT_LOST
+from uringloop._core.transport.transport cimport TRANSPORT_RELEASING, Transport
 from uringloop._core.transport.transport import DatagramInterface
 
 cdef extern from "Python.h":
@@ -68,14 +69,13 @@ cdef class DatagramPoll(Op):
             else:
                 transport.writable()
         finally:
-            if transport.connection_lost_called:
-                transport.release()
+            transport.release()
         return 0
 
     cdef void dropped(self) noexcept:
         """The loop is closing, so `run` can't close the descriptor of a closed endpoint: do that here."""
         cdef DatagramTransport transport = self.transport  # our own reference, as in `run`: the transport may drop its reference to us
-        if transport is not None and transport.connection_lost_called:
+        if transport is not None:
             transport.release()
 
     cdef bint forking(self) noexcept:
@@ -106,28 +106,29 @@ cdef class DatagramTransport(Transport):
     def _start_reading(self):
         """Start receiving, once connection_made was called."""
         try:
-            if self.reader is None and not self.closing and self.fd >= 0:
+            if self.reader is None and self.state < TRANSPORT_CLOSING and self.fd >= 0:
                 self.reader = make_poll(self, POLLIN)
                 self.read_on()
         except MemoryError as error:
             self.fatal(error, "Fatal read error on datagram transport")
 
     cdef int read_on(self) except -1:
-        if self.reader is not None and self.reader.state == OP_IDLE and not self.closing and not self._paused:
+        if self.reader is not None and self.reader.state == OP_IDLE and self.state < TRANSPORT_CLOSING \
+                and not self._paused:
             self.engine.submit(self.reader)
         return 0
 
     def is_reading(self):
-        return not self.closing and not self._paused
+        return self.state < TRANSPORT_CLOSING and not self._paused
 
     def pause_reading(self):
-        if self.closing or self._paused:
+        if self.state >= TRANSPORT_CLOSING or self._paused:
             return
         self._paused = True
         self.stop_receiving()
 
     def resume_reading(self):
-        if self.closing or not self._paused:
+        if self.state >= TRANSPORT_CLOSING or not self._paused:
             return
         self._paused = False
         (<object> self._loop).call_soon(self._deliver_undelivered)
@@ -141,7 +142,7 @@ cdef class DatagramTransport(Transport):
         try:
             if self.undelivered is not None:
                 self._deliver_undelivered()  # before newer datagrams
-            while count and delivered < TURN and not self.closing and not self.conn_lost and not self._paused:
+            while count and delivered < TURN and self.state < TRANSPORT_CLOSING and not self._paused:
                 data, addresses = [], []
                 try:
                     if self.family == AF_INET or self.family == AF_INET6:
@@ -239,8 +240,8 @@ cdef class DatagramTransport(Transport):
         try:
             while done[0] < len(data):
                 i = done[0]
-                if self._paused or self.closing or self.conn_lost:
-                    if not self.closing and not self.conn_lost:
+                if self._paused or self.state >= TRANSPORT_CLOSING:
+                    if self.state < TRANSPORT_CLOSING:
                         self.undelivered = (data[i:], addresses[i:])
                     done[0] = len(data)
                     break
@@ -280,8 +281,8 @@ cdef class DatagramTransport(Transport):
             if addr is not None and addr != self._address:
                 raise ValueError(f"Invalid address: must be None or {self._address}")
             addr = self._address
-        if self.connection_lost_called or self.conn_lost and self._address is not None:
-            self.conn_lost = count_late_write(self.conn_lost, "socket.send() raised exception.")
+        if self.state >= TRANSPORT_RELEASING or self.state == TRANSPORT_LOST and self._address is not None:
+            self.late_writes = count_late_write(self.late_writes, "socket.send() raised exception.")
             return
         before, self.by_program = self.by_program, True
         try:
@@ -366,7 +367,7 @@ cdef class DatagramTransport(Transport):
         cdef int failed = 0, gone, i
         cdef bint before = self.delivering
         cdef list data, fresh = []
-        gone = outgoing.count if self.conn_lost else outgoing.send(self.fd, failures, &failed)
+        gone = outgoing.count if self.state >= TRANSPORT_LOST else outgoing.send(self.fd, failures, &failed)
         self.delivering = False  # add nothing before all errors are reported
         try:
             data = outgoing.take(fresh)
@@ -408,7 +409,7 @@ cdef class DatagramTransport(Transport):
         """Send queued datagrams while there is room. error_received may call close() and sendto(), which see the rest."""
         cdef bytes data
         try:
-            while self.waiting and not self.conn_lost:
+            while self.waiting and self.state < TRANSPORT_LOST:
                 data, address = self.waiting.popleft()
                 self.waiting_bytes -= PyBytes_GET_SIZE(data) + OVERHEAD
                 if not self.try_send(data, address):
@@ -416,7 +417,7 @@ cdef class DatagramTransport(Transport):
                     self.waiting_bytes += PyBytes_GET_SIZE(data) + OVERHEAD
                     break
         finally:
-            if self.waiting and not self.conn_lost:
+            if self.waiting and self.state < TRANSPORT_LOST:
                 self.await_room()
             self.after_sending()
         return 0
@@ -425,9 +426,8 @@ cdef class DatagramTransport(Transport):
         try:
             self.resume_writer()
         finally:
-            if self.closing and not self.conn_lost and self.unsent() == 0:
-                self._soon(None)
-                self.conn_lost += 1
+            if self.state == TRANSPORT_CLOSING and self.unsent() == 0:
+                self.lose(None)
         return 0
 
     cdef int failed(self, object error) except -1:
@@ -482,7 +482,7 @@ cdef class DatagramTransport(Transport):
 
     cdef int release(self) except -1:
         Transport.release(self)
-        if self.fd < 0:
+        if self.state == TRANSPORT_CLOSED:
             # Break the cycle between the polls and the transport.
             if self.reader is not None:
                 self.reader.transport = None

@@ -20,7 +20,7 @@ from uringloop._core.kernel.libc cimport (
     EAGAIN, ECANCELED, EINTR, EINVAL, ENOBUFS, MSG_DONTWAIT, POLLIN, c_poll, c_recv, errno, pollfd,
 )
 from uringloop._core.kernel.probe cimport kernel_features
-from uringloop._core.transport.transport cimport Transport
+from uringloop._core.transport.transport cimport TRANSPORT_CLOSING, TRANSPORT_RELEASING, Transport
 
 cdef extern from "<sys/ioctl.h>" nogil:
     int FIONREAD
@@ -164,7 +164,7 @@ cdef class RecvOp(Op):
     cdef void dropped(self) noexcept:
         """The loop is closing, so `run` can't close the descriptor of a closed connection: do that here."""
         cdef Transport transport = self.transport  # our own reference, as in `run`
-        if transport is not None and transport.connection_lost_called:
+        if transport is not None and transport.state >= TRANSPORT_RELEASING:
             transport.release()
 
     cdef int run(self, object loop) except -1:
@@ -182,7 +182,7 @@ cdef class RecvOp(Op):
                 self._end()
             if self.transport is None:
                 return 0
-            if transport.connection_lost_called:
+            if transport.state >= TRANSPORT_RELEASING:
                 transport.release()
             elif transport.sated:
                 self.stop()  # further data waits in the socket, which slows the peer down
@@ -266,7 +266,7 @@ cdef class RecvOp(Op):
         """Reading was paused: copy the rest, so that a slow reader doesn't keep buffers from all others. If the transport
         was closed, drop the rest."""
         cdef int number
-        if self.transport.closing:
+        if self.transport.state >= TRANSPORT_CLOSING:
             self.drop()
             return 0
         if self.undelivered is None:
@@ -283,7 +283,7 @@ cdef class RecvOp(Op):
         """The submission has ended. While reading is paused, don't report why, because asyncio doesn't read then either."""
         cdef Transport transport = self.transport
         cdef int result = self.end_result
-        if transport.closing:
+        if transport.state >= TRANSPORT_CLOSING:
             self.ended = False
             return 0
         if self.undelivered or not transport.wants_data():

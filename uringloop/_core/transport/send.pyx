@@ -22,7 +22,7 @@ from uringloop._core.kernel.libc cimport (
     EAGAIN, ECANCELED, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL, c_send, c_sendmsg, errno, iovec, msghdr,
 )
 from uringloop._core.kernel.probe cimport kernel_features, sizes
-from uringloop._core.transport.transport cimport Transport
+from uringloop._core.transport.transport cimport TRANSPORT_LOST, TRANSPORT_RELEASING, Transport
 
 cdef extern from "Python.h":
     int PyList_SetSlice(object list, Py_ssize_t low, Py_ssize_t high, PyObject *items) except -1  # NULL: delete
@@ -224,7 +224,7 @@ cdef class SendOp(Op):
             self.has_result = False
             if self.result > 0:
                 self._sent(self.result)
-        if self.transport is not None and not self.transport.conn_lost and not self.engine.forked:
+        if self.transport is not None and self.transport.state < TRANSPORT_LOST and not self.engine.forked:
             self.try_now()
 
     cdef bint forking(self) noexcept:
@@ -240,7 +240,7 @@ cdef class SendOp(Op):
         if transport is None:
             return
         self.run_ended()
-        if transport.connection_lost_called:
+        if transport.state >= TRANSPORT_RELEASING:
             transport.release()
 
     cdef int run(self, object loop) except -1:
@@ -253,10 +253,10 @@ cdef class SendOp(Op):
                 self._sent(result)
         if transport is None:
             return 0
-        if transport.conn_lost:
+        if transport.state >= TRANSPORT_LOST:
             # Aborted: send nothing more; the descriptor may be closed now.
             self.drop()
-            if transport.connection_lost_called:
+            if transport.state >= TRANSPORT_RELEASING:
                 transport.release()
             return 0
         if result < 0 and result not in (-EAGAIN, -EINTR, -ECANCELED):

@@ -14,9 +14,10 @@ cdef class StreamTransport(Transport):
     cdef bint buffered           # the protocol is a BufferedProtocol
     cdef Sink sink               # the protocol, if it is a compiled one; otherwise None
     cdef bint feeds              # the protocol is asyncio's own for streams, whose reader is fed directly
+    # No states of the transport, because each direction of a stream ends without the other:
     cdef readonly bint _paused   # pause_reading() was called
     cdef bint ended              # the peer has ended its side of the stream
-    cdef readonly bint _eof      # write_eof() was called
+    cdef readonly bint _eof      # write_eof() was called, which ends ours once the last byte is sent
     cdef long called_turn        # the turn that `called` belongs to
     cdef long called             # how many buffers of a BufferedProtocol were used in that turn
     cdef object empty_waiter     # a future that is done when the queue is empty (sendfile), or None

@@ -21,7 +21,7 @@ from uringloop._core.streams.feed cimport can_feed, feed, feed_bytes
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.reports cimport count_late_write
 from uringloop._core.transport.send cimport SendOp
-from uringloop._core.transport.transport cimport Sink, Transport
+from uringloop._core.transport.transport cimport TRANSPORT_CLOSED, TRANSPORT_CLOSING, TRANSPORT_LOST, Sink, Transport
 
 cdef extern from "<netinet/tcp.h>" nogil:
     int IPPROTO_TCP, TCP_NODELAY
@@ -110,13 +110,13 @@ cdef class StreamTransport(Transport):
     # Reading
 
     cdef bint wants_data(self) noexcept:
-        return not self.closing and not self._paused and not self.ended and not self.sated
+        return self.state < TRANSPORT_CLOSING and not self._paused and not self.ended and not self.sated
 
     def is_reading(self):
-        return not self.closing and not self._paused
+        return self.state < TRANSPORT_CLOSING and not self._paused
 
     def pause_reading(self):
-        if self.closing or self._paused:
+        if self.state >= TRANSPORT_CLOSING or self._paused:
             return
         self._paused = True
         if self.recv is not None:
@@ -125,7 +125,7 @@ cdef class StreamTransport(Transport):
             logger.debug("%r pauses reading", self)
 
     def resume_reading(self):
-        if self.closing or not self._paused:
+        if self.state >= TRANSPORT_CLOSING or not self._paused:
             return
         self._paused = False
         self._loop.check()
@@ -274,7 +274,7 @@ cdef class StreamTransport(Transport):
                 raise
             except BaseException as error:
                 return self.fatal(error, failed)
-        if length > 0 and not self.closing:
+        if length > 0 and self.state < TRANSPORT_CLOSING:
             if self.wants_data():  # the protocol may be of another kind by now
                 return self.deliver_bytes(PyBytes_FromStringAndSize(data, length))
             self._hold_first(data, length)
@@ -289,7 +289,7 @@ cdef class StreamTransport(Transport):
 
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1:
         """Keep the data, in front of all other data that has arrived."""
-        if length > 0 and not self.closing:
+        if length > 0 and self.state < TRANSPORT_CLOSING:
             if self.recv.undelivered is None:
                 self.recv.undelivered = []
             self.recv.undelivered.insert(0, PyBytes_FromStringAndSize(data, length))
@@ -347,8 +347,8 @@ cdef class StreamTransport(Transport):
         raise RuntimeError(f"unable to {name}; sendfile is in progress")
 
     cdef int write_bytes(self, bytes data) except -1:
-        if self.conn_lost:
-            self.conn_lost = count_late_write(self.conn_lost, "socket.send() raised exception.")
+        if self.state >= TRANSPORT_LOST:
+            self.late_writes = count_late_write(self.late_writes, "socket.send() raised exception.")
             return 0
         if self.send is None:
             self.send = SendOp(self)
@@ -374,7 +374,7 @@ cdef class StreamTransport(Transport):
         return True
 
     def write_eof(self):
-        if self.closing or self._eof:
+        if self.state >= TRANSPORT_CLOSING or self._eof:
             return
         self._eof = True
         if self.unsent() == 0:
@@ -399,19 +399,18 @@ cdef class StreamTransport(Transport):
             self.send.drop()
 
     cdef bint awaits_send(self) noexcept:
-        return self.closing or self.writing_paused or self._eof or self.empty_waiter is not None
+        return self.state >= TRANSPORT_CLOSING or self.writing_paused or self._eof or self.empty_waiter is not None
 
     cdef int sent(self) except -1:
         """After a send: resume the writer, or do what waited for the queue to become empty."""
         self.resume_writer()  # the protocol may write again in it
-        if self.send.size or self.conn_lost:
+        if self.send.size or self.state >= TRANSPORT_LOST:
             # The gathered data is a backlog after all.
-            return self.pause_writer() if self.send.size > self.high and not self.closing else 0
+            return self.pause_writer() if self.send.size > self.high and self.state < TRANSPORT_CLOSING else 0
         if self.empty_waiter is not None and not self.empty_waiter.done():
             self.empty_waiter.set_result(None)
-        if self.closing:
-            self._soon(None)
-            self.conn_lost += 1
+        if self.state == TRANSPORT_CLOSING:
+            self.lose(None)
         elif self._eof:
             c_shutdown(self.fd, SHUT_WR)
         return 0
@@ -466,7 +465,7 @@ cdef class StreamTransport(Transport):
         return 0
 
     cdef int force_close(self, object error) except -1:
-        if self.send is not None and not self.conn_lost:
+        if self.send is not None and self.state < TRANSPORT_LOST:
             if self.send.state == OP_IN_KERNEL:
                 self.engine.cancel(self.send)
             elif error is None and not self.send.blocked:
@@ -486,7 +485,7 @@ cdef class StreamTransport(Transport):
 
     cdef int release(self) except -1:
         Transport.release(self)
-        if self.fd < 0:
+        if self.state == TRANSPORT_CLOSED:
             # Break the cycle between the operations and the transport.
             if self.recv is not None:
                 self.recv.transport = None

@@ -1,8 +1,19 @@
 from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t
 
 from uringloop._core.engine.engine cimport Engine
 from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.loop.loop cimport Loop
+
+
+cdef enum TransportState:
+    # In this order; a connection that is aborted, or fails, is lost without closing first.
+    TRANSPORT_NEW          # it has no descriptor yet
+    TRANSPORT_OPEN
+    TRANSPORT_CLOSING      # close() was called: it delivers nothing more, and sends what was written before
+    TRANSPORT_LOST         # connection_lost is scheduled: it sends nothing more
+    TRANSPORT_RELEASING    # connection_lost was called: the descriptor waits for the operations in the kernel
+    TRANSPORT_CLOSED       # the descriptor is closed
 
 
 cdef class Sink(Runnable):
@@ -19,21 +30,27 @@ cdef class Transport:
     cdef object sock                   # the socket object; made on first use, if the core made the descriptor
     cdef dict extra                    # additional values for get_extra_info
     cdef bint holds_socket             # the descriptor stays open if the program closes the socket object
-    cdef int fd                        # ours to close, through `sock` if there is one; -1 once closed
+    cdef uint8_t state                 # TransportState
+    cdef int fd                        # ours to close, through `sock` if there is one; -1 while new and once closed
     cdef object made_at                # debug mode: the stack where it was made
     cdef bytes peer                    # raw address of the peer, b"" where there is none
     cdef bytes local                   # our own raw address, once the descriptor is closed
     cdef object __weakref__
     cdef dict __dict__                 # attributes that programs set; NULL until the first
-    cdef bint closing                  # close() or abort() was called, or the connection failed
-    cdef long conn_lost                # > 0: connection_lost is scheduled or done; counts writes after that
-    cdef bint connection_lost_called   # connection_lost was called
+    cdef long late_writes              # the loss and each write since, as asyncio counts them for its warning
     cdef Py_ssize_t high, low          # water marks of the write buffer
+    # No states, because they change in any state, in any order:
     cdef bint sated                    # its protocol was called enough in this turn
     cdef bint writing_paused           # pause_writing() was called last
 
     cdef int begin(self, Loop loop, object protocol, int fd, object sock, dict extra, object server, object cvars) except -1
     cdef int introduce(self, object waiter) except -1
+    cdef int opened(self, int fd) except -1
+    cdef int start_closing(self) except -1
+    cdef int lose(self, object error) except -1
+    cdef int start_releasing(self) except -1
+    cdef int released(self) except -1
+    cdef int close_descriptor(self) except -1
     cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1
     cdef int deliver_bytes(self, bytes data) except -1
     cdef int eof_arrived(self) except -1

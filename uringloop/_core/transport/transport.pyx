@@ -1,5 +1,5 @@
-# Transport: the base class of all transports. Owns the descriptor, the protocol, the states open / closing / lost /
-# closed, and the water marks of writing. It closes the descriptor only when connection_lost was called and no operation
+# Transport: the base class of all transports. Owns the descriptor, the protocol, the state (open, closing, lost, releasing,
+# closed), and the water marks of writing. It closes the descriptor only when connection_lost was called and no operation
 # is in the kernel any more. Sends and receives nothing itself.
 import os
 import socket
@@ -14,7 +14,7 @@ from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.ready_queue cimport Runnable, ready_push
 from uringloop._core.kernel.address cimport address_from_raw
 from uringloop._core.kernel.libc cimport EINVAL, c_close, sockaddr, sockaddr_storage, socklen_t
-from uringloop._core.loop.handle cimport Handle, make_handle
+from uringloop._core.loop.handle cimport make_handle
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.lifetime.counters cimport COUNT_TRANSPORT, count_freed, count_made
 from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_abstract, ur_load_flag
@@ -64,6 +64,8 @@ cdef object _Socket = socket.socket
 # From Python 3.13 on, a server keeps a set of its transports, before that a count.
 cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
 
+cdef tuple _STATES = ("new", "open", "closing", "lost", "releasing", "closed")
+
 
 cdef class Sink(Runnable):
     """A compiled protocol. A transport hands it what arrived without a Python frame or a bytes object in between, in the
@@ -110,7 +112,7 @@ cdef class Transport:
             try:
                 warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
             finally:  # also where the warning raises
-                self._close_descriptor()
+                self.close_descriptor()
                 self._leave_server()
 
     def _where_made(self):
@@ -151,7 +153,7 @@ cdef class Transport:
         if loop._debug:
             self.made_at = format_helpers.extract_stack(sys._getframe(0))
         loop._transports.put(fd, self)
-        self.fd = fd  # from here on, __del__ removes it from the table
+        self.opened(fd)
         if isinstance(sock, _Socket):
             # As socket.makefile() does: if a program closes the socket of its transport, the number must not become free,
             # or the next send would reach another file.
@@ -170,8 +172,68 @@ cdef class Transport:
         return 0
 
     def __repr__(self):
-        state = "closed" if self.fd < 0 else "closing" if self.closing else "open"
+        state = "closed" if self.fd < 0 else "closing" if self.state >= TRANSPORT_CLOSING else "open"
         return f"<{type(self).__name__} {state} fd={self.fd} unsent={self.unsent()}>"
+
+    # The transitions of its state; nothing else changes it
+
+    cdef int opened(self, int fd) except -1:
+        """new -> open: the descriptor is the transport's; from here on, `__del__` removes it from the table."""
+        if URINGLOOP_DEBUG:
+            assert self.state == TRANSPORT_NEW, f"a transport got a second descriptor: {self!r}"
+        self.fd, self.state = fd, TRANSPORT_OPEN
+        return 0
+
+    cdef int start_closing(self) except -1:
+        """open -> closing: the program closes it, and what was written before leaves first."""
+        if URINGLOOP_DEBUG:
+            assert self.state == TRANSPORT_OPEN, f"a transport that is not open begins to close: {self!r}"
+        self.state = TRANSPORT_CLOSING
+        return 0
+
+    cdef int lose(self, object error) except -1:
+        """open or closing -> lost: connection_lost follows in the next turn, never inside a call of the protocol. Without
+        the memory to schedule it, the state stays."""
+        if URINGLOOP_DEBUG:
+            assert TRANSPORT_OPEN <= self.state <= TRANSPORT_CLOSING, f"a connection was lost twice: {self!r}"
+        if not ur_load_flag(&self._loop.closed):
+            ready_push(self._loop.ready, make_handle(self._call_connection_lost, (error,), self.cvars))
+        self.state = TRANSPORT_LOST
+        self.late_writes = 1
+        return self._loop.check()
+
+    cdef int start_releasing(self) except -1:
+        """lost -> releasing: connection_lost is called now."""
+        if URINGLOOP_DEBUG:
+            assert self.state == TRANSPORT_LOST, f"connection_lost is called before the connection is lost: {self!r}"
+        self.state = TRANSPORT_RELEASING
+        return 0
+
+    cdef int released(self) except -1:
+        """releasing -> closed: no operation is in the kernel any more."""
+        if URINGLOOP_DEBUG:
+            assert self.state == TRANSPORT_RELEASING, f"a transport that is in use is closed: {self!r}"
+        self.state = TRANSPORT_CLOSED
+        return self.close_descriptor()
+
+    cdef int close_descriptor(self) except -1:
+        """Also the destructor's, in any state. The state stays: the program has not closed it, as TLS on it will say."""
+        self._loop._transports.drop(self.fd, self)
+        self.local = self.local_address()
+        cdef int fd = self.fd
+        self.fd = -1
+        if self.sock is None:
+            c_close(fd)
+            return 0
+        self.sock.close()
+        if self.holds_socket:
+            self.holds_socket = False
+            self.sock._decref_socketios()
+        return 0
+
+    @property
+    def _state_name(self):
+        return _STATES[self.state]
 
     # The protocol
 
@@ -309,23 +371,21 @@ cdef class Transport:
     # The end
 
     def is_closing(self):
-        return self.closing
+        return self.state >= TRANSPORT_CLOSING
 
     @property
-    def _closing(self):
-        # asyncio's private name, which programs read
-        return self.closing
+    def _closing(self):  # asyncio's private name, which programs read
+        return self.state >= TRANSPORT_CLOSING
 
     def close(self):
         """Stop receiving, send queued data, then call connection_lost."""
-        if self.closing:
+        if self.state >= TRANSPORT_CLOSING:
             return
-        self.closing = True
+        self.start_closing()
         self.stop_receiving()
         self.send_written()
-        if self.unsent() == 0 and not self.conn_lost:
-            self._soon(None)
-            self.conn_lost += 1
+        if self.state == TRANSPORT_CLOSING and self.unsent() == 0:
+            self.lose(None)
 
     def abort(self):
         """Close at once, and drop queued data."""
@@ -348,13 +408,12 @@ cdef class Transport:
         report(self._loop, error, message, self, self._protocol)
 
     cdef int force_close(self, object error) except -1:
-        if self.conn_lost:
+        cdef bint receiving = self.state < TRANSPORT_CLOSING
+        if self.state >= TRANSPORT_LOST:
             return 0
-        self._soon(error)  # first: it may fail for lack of memory, and then nothing has happened yet
-        self.conn_lost += 1
+        self.lose(error)  # first: it may fail for lack of memory, and then nothing has happened yet
         self.drop_unsent()
-        if not self.closing:
-            self.closing = True
+        if receiving:
             self.stop_receiving()
         return 0
 
@@ -362,20 +421,11 @@ cdef class Transport:
         """An operation of this transport completed with an error."""
         return self.fatal(OSError(error, os.strerror(error)), message)
 
-    def _soon(self, error):
-        """Call connection_lost in the next turn, never from inside a call of the protocol."""
-        if ur_load_flag(&self._loop.closed):
-            self.closing = True
-            self.conn_lost += 1
-            self._loop.check()
-        cdef Handle handle = make_handle(self._call_connection_lost, (error,), self.cvars)
-        ready_push(self._loop.ready, handle)
-
     def _call_connection_lost(self, error):
         """Call connection_lost; runs in the transport's context."""
-        if self.connection_lost_called:
+        if self.state >= TRANSPORT_RELEASING:
             return
-        self.connection_lost_called = True
+        self.start_releasing()
         try:
             if self._protocol is not None:
                 self._protocol.connection_lost(error)
@@ -396,21 +446,9 @@ cdef class Transport:
     cdef int release(self) except -1:
         """Close the descriptor if connection_lost was called and no operation is in the kernel. Called when either becomes
         true."""
-        if self.connection_lost_called and self.fd >= 0 and self.idle():
-            self._close_descriptor()
+        if self.state == TRANSPORT_RELEASING and self.idle():
+            self.released()
         return 0
-
-    def _close_descriptor(self):
-        self._loop._transports.drop(self.fd, self)
-        self.local = self.local_address()
-        fd, self.fd = self.fd, -1
-        if self.sock is None:
-            c_close(fd)
-            return
-        self.sock.close()
-        if self.holds_socket:
-            self.holds_socket = False
-            self.sock._decref_socketios()
 
     # Implemented by the subclasses
 
@@ -431,7 +469,7 @@ cdef class Transport:
         return -EINVAL
 
     cdef bint wants_data(self) noexcept:
-        return not self.closing
+        return self.state < TRANSPORT_CLOSING
 
     cdef bint awaits_send(self) noexcept:
         """Whether `sent` must run when all data passed to the kernel is sent."""
