@@ -2,20 +2,11 @@ from uringloop._core.loop.loop cimport Loop
 from uringloop._core.tls.application cimport Application
 from uringloop._core.tls.backlog cimport Backlog
 from uringloop._core.tls.records cimport Records
+from uringloop._core.tls.states cimport TlsStates
 from uringloop._core.transport.stream cimport StreamTransport
-from uringloop._core.transport.transport cimport Sink
 
 
-cdef enum TlsState:
-    TLS_NEW         # the transport below is not connected yet
-    TLS_HANDSHAKE
-    TLS_OPEN        # application data flows both ways
-    TLS_FLUSHING    # closing: data written before is sent first
-    TLS_SHUTDOWN    # ... then our close_notify is sent, and the peer's awaited
-    TLS_OVER        # failed, aborted, or lost
-
-
-cdef class TlsConnection(Sink):
+cdef class TlsConnection(TlsStates):
     # The loop's thread only.
     cdef Loop loop
     cdef readonly Records records
@@ -30,7 +21,7 @@ cdef class TlsConnection(Sink):
     cdef object handshake_timer
     cdef object shutdown_timer
     cdef double started               # debug mode: when the handshake began
-    cdef TlsState state
+    # No states, because they change in several states, each without the others:
     cdef bint encrypting
     cdef bint done_with               # the application closed it twice
     cdef bint raw_ended               # the transport below has reported EOF
@@ -41,7 +32,7 @@ cdef class TlsConnection(Sink):
     cdef readonly tuple read_marks
     cdef Py_ssize_t high, low         # ... in bytes
     cdef Py_ssize_t read_high, read_low
-    cdef long conn_lost               # counts writes after the end, and the loss itself
+    cdef long late_writes             # the loss and each write since the end, as asyncio counts them for its warning
 
     cdef int advance(self) except -1
     cdef int forget(self) except -1

@@ -4,9 +4,9 @@ from typing import Any, Self
 
 from uringloop._core.tls.application import Application
 from uringloop._core.tls.records import Records
-from uringloop._core.transport.transport import Sink
+from uringloop._core.tls.states import TlsStates
 
-class TlsConnection(Sink):
+class TlsConnection(TlsStates):
     records: Records
     application: Application
     raw: Any

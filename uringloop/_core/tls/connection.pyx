@@ -1,5 +1,5 @@
 # TlsConnection: one TLS connection, the protocol of a transport below and the transport of an application above. Owns the
-# state of the connection and the timers of handshake and shutdown. It does what asyncio's SSLProtocol does, but without a
+# timers of handshake and shutdown, and decides on the state. It does what asyncio's SSLProtocol does, but without a
 # Python frame in the path of the data: ciphertext comes from a compiled transport through `bytes_arrived`, plain text goes
 # on through an Application. The transport below may be of any other kind, such as another TLS transport.
 #
@@ -19,10 +19,11 @@ from uringloop._core.loop.loop cimport Loop, sends_at_once
 from uringloop._core.tls.application cimport STAGE_MADE, STAGE_NEW, Application
 from uringloop._core.tls.backlog cimport Backlog
 from uringloop._core.tls.records cimport Records
+from uringloop._core.tls.states cimport TLS_FLUSHING, TLS_HANDSHAKE, TLS_NEW, TLS_OPEN, TLS_OVER, TLS_SHUTDOWN
+from uringloop._core.tls.states cimport TlsStates
 from uringloop._core.transport.flow_control cimport bytes_reaching, bytes_within, water_marks
 from uringloop._core.transport.reports cimport count_late_write, report_fatal
 from uringloop._core.transport.stream cimport StreamTransport
-from uringloop._core.transport.transport cimport Sink
 
 cdef enum:
     ENCRYPT_FROM = 65536  # from this size on, don't wait for the end of the turn
@@ -31,10 +32,9 @@ cdef object ssl = sslproto.ssl
 cdef object _SSLError = ssl.SSLError if ssl is not None else ()
 cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
 cdef object _CertificateError = ssl.CertificateError if ssl is not None else ()
-cdef tuple _STATES = ("new", "handshake", "open", "flushing", "shutdown", "over")
 
 
-cdef class TlsConnection(Sink):
+cdef class TlsConnection(TlsStates):
     def __cinit__(self, Loop loop, protocol, context, waiter, bint server_side, server_hostname,
                   bint call_connection_made, handshake_timeout, shutdown_timeout):
         self.handshake_timeout, self.shutdown_timeout = handshake_timeout, shutdown_timeout
@@ -51,7 +51,7 @@ cdef class TlsConnection(Sink):
         return protocols.Protocol
 
     def __repr__(self):
-        return f"<TlsConnection {_STATES[<int> self.state]} queued={self.backlog.size} on {self.raw!r}>"
+        return f"<TlsConnection {self.state_name()} queued={self.backlog.size} on {self.raw!r}>"
 
     # Names of asyncio's SSLProtocol, which programs use
 
@@ -101,7 +101,7 @@ cdef class TlsConnection(Sink):
             self.cut(None)
             return
         self.raw_paused = self.raw_paused or bool(getattr(transport, "_protocol_paused", False))
-        self.state = TLS_HANDSHAKE
+        self.start_handshake()
         call_later = (<object> self.loop).call_later
         if self.loop._debug:
             logger.debug("%r starts SSL handshake", self)
@@ -149,7 +149,8 @@ cdef class TlsConnection(Sink):
             return self.state == TLS_OPEN
         elif self.state == TLS_FLUSHING or self.state == TLS_SHUTDOWN:
             self.encrypt(True)
-            self.state = TLS_SHUTDOWN
+            if self.state == TLS_FLUSHING:
+                self.start_shutdown()
             self.shut_down()
         return False
 
@@ -163,8 +164,8 @@ cdef class TlsConnection(Sink):
 
     def connection_lost(self, error):
         tell = self.state != TLS_HANDSHAKE
-        self.state = TLS_OVER
-        self.conn_lost += 1
+        self.ended()
+        self.late_writes += 1
         self.backlog.clear()
         self.application.lost(error, tell)
         self.wake_waiter(error)
@@ -203,7 +204,7 @@ cdef class TlsConnection(Sink):
 
     cdef int handshake_failed(self, object error) except -1:
         self.stop_handshake_timer()
-        self.state = TLS_OVER
+        self.ended()
         what = " on verifying the certificate" if isinstance(error, _CertificateError) else ""
         self.fatal(error, f"SSL handshake failed{what}")
         return self.wake_waiter(error)
@@ -215,10 +216,9 @@ cdef class TlsConnection(Sink):
         except Exception as error:
             return self.handshake_failed(error)
         self.stop_handshake_timer()
-        self.state = TLS_OPEN
+        self.opened()
         if self.loop._debug:
-            took = (<object> self.loop).time() - self.started
-            logger.debug("%r: SSL handshake took %.1f ms", self, took * 1e3)
+            logger.debug("%r: SSL handshake took %.1f ms", self, ((<object> self.loop).time() - self.started) * 1e3)
         self.extra.update(peercert=peercert, cipher=tls.cipher(), compression=tls.compression(), ssl_object=tls)
         try:
             if self.application.stage == STAGE_NEW:
@@ -325,7 +325,7 @@ cdef class TlsConnection(Sink):
     cdef int write(self, bytes data) except -1:
         """Queue the data, to be sent at the end of this turn at the latest."""
         if self.state != TLS_OPEN and self.state != TLS_HANDSHAKE:
-            self.conn_lost = count_late_write(self.conn_lost, "SSL connection is closed")
+            self.late_writes = count_late_write(self.late_writes, "SSL connection is closed")
             return 0
         self.backlog.append(data)
         if self.state != TLS_OPEN:
@@ -428,11 +428,11 @@ cdef class TlsConnection(Sink):
             return 0
         self.application.closed = True
         if self.state == TLS_NEW:
-            self.state = TLS_OVER
+            self.ended()
             return 0
         if self.state == TLS_HANDSHAKE:
             return self.abort(None)
-        self.state = TLS_FLUSHING
+        self.start_flushing()
         self.watch_shutdown()
         if self.raw_reading_paused:
             self.raw_reading_paused = False
@@ -445,8 +445,8 @@ cdef class TlsConnection(Sink):
             self.encrypt(True)
         except Exception as error:
             return self.fatal(error, "Fatal error on SSL protocol")
-        if self.backlog.size == 0:
-            self.state = TLS_SHUTDOWN
+        if self.backlog.size == 0 and self.state == TLS_FLUSHING:
+            self.start_shutdown()
             self.shut_down()
         return 0
 
@@ -481,7 +481,7 @@ cdef class TlsConnection(Sink):
         if error is None and self.state == TLS_OPEN:
             self.flush()  # asyncio's own loop would have sent by now what was written in this turn
         self.application.closed = True
-        self.state = TLS_OVER
+        self.ended()
         return self.cut(error)
 
     cdef int cut(self, object error) except -1:

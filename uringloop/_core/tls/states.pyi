@@ -1,0 +1,3 @@
+from uringloop._core.transport.transport import Sink
+
+class TlsStates(Sink): ...
