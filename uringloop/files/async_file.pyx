@@ -20,7 +20,7 @@ cdef class AsyncFile(Callee):
     cdef int bind(self) except -1:
         if self.pending:
             raise RuntimeError("the file is in use on another event loop")
-        if self.loop is not None and self.loop._closed:
+        if self.share.loop is not None and self.share.loop._closed:
             self.apart_ops = 0  # close() of the loop has ended them without telling the file
         self.lock = None
         return Callee.bind(self)
@@ -46,7 +46,7 @@ cdef class AsyncFile(Callee):
         if self.current is not None and self.current.loop.closed:
             self.op_ended(self.current)  # close() of the loop has ended it without telling the file
             return
-        self.freed = self.loop.create_future()
+        self.freed = self.share.loop.create_future()
         await self.freed
 
     async def _until_free(self):

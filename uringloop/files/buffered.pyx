@@ -99,7 +99,7 @@ cdef class Buffered(AsyncFile):
         res = self.descriptor.read_now(self.chunk.data + self.end, size, self.next_offset())
         if res > 0:
             self.end += res
-            self.spend(res)
+            self.share.spend(res)
         return res
 
     cdef object read_now(self, Py_ssize_t size):
@@ -109,7 +109,7 @@ cdef class Buffered(AsyncFile):
         if size < 0:
             return self.read_rest_now()
         if left >= size:
-            self.spend(0)
+            self.share.spend(0)
             return self.take(size)
         if self.raw:
             return self.read_some_now(size)
@@ -144,7 +144,7 @@ cdef class Buffered(AsyncFile):
             if res == 0:
                 break
             got += res
-        self.spend(got)
+        self.share.spend(got)
         self.position += got
         self.drop_ahead()
         self.window = max(self.window, <Py_ssize_t> WINDOW)
@@ -180,7 +180,7 @@ cdef class Buffered(AsyncFile):
             got += res
         if got > left:
             return PENDING
-        self.spend(got)
+        self.share.spend(got)
         self.position += got
         self.drop_ahead()
         return shrunk(result, got)
@@ -211,7 +211,7 @@ cdef class Buffered(AsyncFile):
         res = self.descriptor.read_now(PyBytes_AS_STRING(result), size, self.next_offset())
         if res < 0:
             return self.not_now(res)
-        self.spend(res)
+        self.share.spend(res)
         self.position += res
         return shrunk(result, res)
 
@@ -242,7 +242,7 @@ cdef class Buffered(AsyncFile):
                 return self.not_now(res)
             if res == 0:
                 break
-        self.spend(0)
+        self.share.spend(0)
         return self.take(left if size < 0 or left < size else size)
 
     cdef object read_into_now(self, object target):
@@ -271,7 +271,7 @@ cdef class Buffered(AsyncFile):
             if res == 0:
                 break
             got += res
-        self.spend(got)
+        self.share.spend(got)
         if got > self.end - self.start:
             self.drop_ahead()
             self.position += got
@@ -312,7 +312,7 @@ cdef class Buffered(AsyncFile):
             if self.out_end + size > self.out_room:
                 return PENDING
             self.buffer_bytes(lent.data, size)
-        self.spend(0)
+        self.share.spend(0)
         return size
 
     cdef void wrote(self, Py_ssize_t size) noexcept:
@@ -335,7 +335,7 @@ cdef class Buffered(AsyncFile):
                 if res == -EAGAIN:
                     return 0
                 raise OSError(-res, os.strerror(-res))
-            self.spend(res)
+            self.share.spend(res)
             self.wrote(res)
         return 1
 
@@ -382,7 +382,7 @@ cdef class Buffered(AsyncFile):
             self.drop_ahead()
             self.window = 0  # don't assume that the program will read sequentially from here
         self.position = target
-        self.spend(0)
+        self.share.spend(0)
         return target
 
 

@@ -37,7 +37,7 @@ cdef object _where_made = creation_note  # a C variable: at interpreter exit, th
 cdef class ByteFile(Positional):
     def __cinit__(self, Loop loop, Descriptor descriptor, str mode, Py_ssize_t buffer_size, bint can_read,
                   bint can_write, bint appending, int64_t position):
-        self.loop = loop
+        self.share.loop = loop
         self.descriptor = descriptor
         self.mode = mode
         self.raw = buffer_size == 0
@@ -217,11 +217,11 @@ cdef class ByteFile(Positional):
         if kind == CALL_TRUNCATE:
             return await self._wait_truncate(first)
         if kind == CALL_FSYNC or kind == CALL_FDATASYNC:
-            await self._operate(fsync(self.loop, self.descriptor.fd, kind == CALL_FDATASYNC, ()), CURRENT_NOTHING)
+            await self._operate(fsync(self.share.loop, self.descriptor.fd, kind == CALL_FDATASYNC, ()), CURRENT_NOTHING)
         if kind == CALL_ALLOCATE:
-            await self._operate(fallocate(self.loop, self.descriptor.fd, 0, first, second, ()), CURRENT_NOTHING)
+            await self._operate(fallocate(self.share.loop, self.descriptor.fd, 0, first, second, ()), CURRENT_NOTHING)
         if kind == CALL_ADVISE:
-            await self._operate(fadvise(self.loop, self.descriptor.fd, 0, 0, first, ()), CURRENT_NOTHING)
+            await self._operate(fadvise(self.share.loop, self.descriptor.fd, 0, 0, first, ()), CURRENT_NOTHING)
         return None
 
     # Reading
@@ -278,7 +278,7 @@ cdef class ByteFile(Positional):
             if size >= 0:
                 return size
         found = stat_buffer()
-        await self._operate(statx_into(self.loop, self.descriptor.fd, b"", 0x1000, found, (self.name,)), CURRENT_NOTHING)
+        await self._operate(statx_into(self.share.loop, self.descriptor.fd, b"", 0x1000, found, (self.name,)), CURRENT_NOTHING)
         return stat_result(found).st_size
 
     async def _wait_once(self, Py_ssize_t size):
@@ -424,8 +424,8 @@ cdef class ByteFile(Positional):
         if size < 0:
             raise OSError(EINVAL, os.strerror(EINVAL))
         self.drop_ahead()
-        if offers_ftruncate(self.loop):
-            await self._operate(ftruncate(self.loop, self.descriptor.fd, size, ()), CURRENT_NOTHING)
+        if offers_ftruncate(self.share.loop):
+            await self._operate(ftruncate(self.share.loop, self.descriptor.fd, size, ()), CURRENT_NOTHING)
         else:
             await in_thread(os.ftruncate, size, fds=(self.descriptor.fd,))
         return size
@@ -453,7 +453,7 @@ cdef class ByteFile(Positional):
         interrupted = None
         while True:
             if self.closing is None or self.closing.cancelled():
-                self.closing = self.loop.create_task(self._close_surely())
+                self.closing = self.share.loop.create_task(self._close_surely())
             try:
                 await asyncio.shield(self.closing)
                 break
@@ -490,7 +490,7 @@ cdef class ByteFile(Positional):
             self.is_closed = True
             fd = self.descriptor.detach(self.position)
             if fd >= 0:
-                res = await close_op(self.loop, fd)
+                res = await close_op(self.share.loop, fd)
                 if res < 0:
                     raise OSError(-res, os.strerror(-res))
 

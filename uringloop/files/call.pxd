@@ -1,19 +1,15 @@
 from libc.stdint cimport uint8_t
 
 from uringloop._core.awaitables.file_op cimport OpOwner
-from uringloop._core.loop.loop cimport Loop
+from uringloop.files.turn_share cimport TurnShare
 
 
 cdef class Callee(OpOwner):
-    # What has methods that return Calls. The thread of `loop` only.
-    cdef Loop loop            # the one it was last used on
-    cdef long turn            # of that loop, in which `share` is what is left
-    cdef int share
+    # What has methods that return Calls. Only the thread of `share.loop` uses it.
+    cdef TurnShare share
 
     cdef object begin(self, Call call)
     cdef int bind(self) except -1
-    cdef bint spent(self) noexcept
-    cdef void spend(self, Py_ssize_t size) noexcept
 
 
 cdef class Call:

@@ -2,8 +2,7 @@
 # Its first step asks its file to do the work at once (from a buffer, or by a system call that cannot block);
 # only what has to wait becomes a real coroutine. So a read from the cache costs no frame, no future and no turn.
 #
-# Callee: what such methods belong to. Owns the share of a turn that a file may use without letting others run:
-# work that always finishes at once would otherwise never end its task's step.
+# Callee: what such methods belong to. Owns its share of a turn.
 from asyncio.events import _get_running_loop
 
 from cpython.object cimport PyObject
@@ -16,6 +15,7 @@ from uringloop._core.awaitables.coroutine cimport (
 from uringloop._core.awaitables.file_op cimport OpOwner
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.lifetime.guard cimport ur_abstract, ur_only_core_makes
+from uringloop.files.turn_share cimport TurnShare, make_turn_share
 
 cdef extern from "Python.h":
     int PyIter_Send(object iterator, object value, PyObject **result) except -1
@@ -29,14 +29,11 @@ cdef extern from *:
 
 PENDING = object()
 
-# How much finishes at once before others run, in steps of at most 16 KiB: by one file, and by all of a loop.
-cdef enum:
-    SHARE = 64
-    LOOP_SHARE = 512
-    STEP = 16384
-
 
 cdef class Callee(OpOwner):
+    def __cinit__(self):
+        self.share = make_turn_share()
+
     cdef object begin(self, Call call):
         """Do it, and return the result; or set `call.inner` to a coroutine that will, and return PENDING."""
         raise NotImplementedError
@@ -47,25 +44,8 @@ cdef class Callee(OpOwner):
         if not isinstance(loop, Loop):
             what = "no event loop is running" if loop is None else f"the running event loop is a {type(loop).__name__}"
             raise RuntimeError(f"uringloop's files work on uringloop's event loop only: {what}")
-        self.loop = loop
+        self.share.loop = loop
         return 0
-
-    cdef bint spent(self) noexcept:
-        """Whether others are to run first. A new turn brings a new share."""
-        cdef Loop loop = self.loop
-        if loop.file_turn != loop.turns:
-            loop.file_turn = loop.turns
-            loop.file_share = LOOP_SHARE
-        if self.turn != loop.turns:
-            self.turn = loop.turns
-            self.share = SHARE
-            return False
-        return self.share <= 0 or loop.file_share <= 0
-
-    cdef void spend(self, Py_ssize_t size) noexcept:
-        cdef int steps = 1 + <int> (size // STEP)
-        self.share -= steps
-        self.loop.file_share -= steps
 
 
 cdef class Call:
@@ -99,6 +79,7 @@ cdef class Call:
 
 cdef int _step(Call call, object value, PyObject **result) except -1:
     cdef Callee callee
+    cdef TurnShare share
     cdef object outcome
     cdef int kind
     if call.phase == PHASE_WAITING:
@@ -113,10 +94,11 @@ cdef int _step(Call call, object value, PyObject **result) except -1:
     if call.phase == PHASE_OVER:
         reused()
     callee = call.callee
+    share = callee.share
     try:
-        if callee.loop is None or not runs_here(callee.loop):
+        if share.loop is None or not runs_here(share.loop):
             callee.bind()
-        if call.phase == PHASE_NEW and callee.spent():
+        if call.phase == PHASE_NEW and share.spent():
             call.phase = PHASE_PAUSED
             Py_INCREF(None)
             result[0] = <PyObject *> None

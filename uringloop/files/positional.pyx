@@ -67,7 +67,7 @@ cdef class Positional(Transfers):
             if res == 0:
                 break
             got += res
-        self.spend(got)
+        self.share.spend(got)
         return got
 
     async def _wait_pread(self, what, int64_t offset):
@@ -139,12 +139,12 @@ cdef class Positional(Transfers):
                 res = (self.descriptor.write_now(memory, size, offset) if writing
                        else self.descriptor.read_now(memory, size, offset))
                 if res >= 0:
-                    self.spend(res)
-                    if self.spent():
+                    self.share.spend(res)
+                    if self.share.spent():
                         await _sleep(0)
             if res == -EAGAIN:
-                op = (self.descriptor.writing(self.loop, keep, memory, size, offset) if writing
-                      else self.descriptor.reading(self.loop, keep, memory, size, offset))
+                op = (self.descriptor.writing(self.share.loop, keep, memory, size, offset) if writing
+                      else self.descriptor.reading(self.share.loop, keep, memory, size, offset))
                 op.owner = self
                 self.apart_ops += 1
                 try:

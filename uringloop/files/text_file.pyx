@@ -41,7 +41,7 @@ cdef class TextFile(AsyncFile):
         encoding = io.text_encoding(encoding, 4)
         if encoding == "locale":
             encoding = _locale_encoding()
-        self.loop = buffer.loop
+        self.share.loop = buffer.share.loop
         self.buffer = buffer
         self.mode = mode
         self.encoding = encoding
@@ -237,7 +237,7 @@ cdef class TextFile(AsyncFile):
                 return PENDING
         if 0 <= size < length:
             length = size
-        self.spend(0)
+        self.share.spend(0)
         line = PyUnicode_Substring(self.decoded, self.at, self.at + length)
         self.at += length
         return line
@@ -257,7 +257,7 @@ cdef class TextFile(AsyncFile):
         if left < size:
             self.at_end = False
         left = min(left, size)
-        self.spend(0)
+        self.share.spend(0)
         text = PyUnicode_Substring(self.decoded, self.at, self.at + left)
         self.at += left
         return text
@@ -347,7 +347,7 @@ cdef class TextFile(AsyncFile):
         if flush and not self.buffer.flush_now():
             call.inner = self._in_turn(CALL_WRITE, b"", (len(text), True))
             return PENDING
-        self.spend(0)
+        self.share.spend(0)
         return len(text)
 
     def _check_writing(self, text):

@@ -86,7 +86,7 @@ cdef class Transfers(Buffered):
         cdef Descriptor descriptor = self.descriptor
         size = min(size, <Py_ssize_t> STEP_MOST)
         while True:
-            if self.spent():
+            if self.share.spent():
                 await _sleep(0)  # before the attempt: a call that is cancelled here has moved no byte yet
             res = -EAGAIN
             if not descriptor.direct:
@@ -94,16 +94,16 @@ cdef class Transfers(Buffered):
                        else descriptor.read_now(memory, size, offset))
             if res == -EAGAIN:
                 if descriptor.stream:
-                    await (until_writable if writing else until_readable)(self.loop, descriptor.fd)
+                    await (until_writable if writing else until_readable)(self.share.loop, descriptor.fd)
                     if descriptor.tells_writes if writing else descriptor.tells_reads:
                         continue
                 res = await self._operate(
-                    descriptor.writing(self.loop, keep, memory, size, offset) if writing
-                    else descriptor.reading(self.loop, keep, memory, size, offset), kind)
+                    descriptor.writing(self.share.loop, keep, memory, size, offset) if writing
+                    else descriptor.reading(self.share.loop, keep, memory, size, offset), kind)
                 if res == -EAGAIN or res == -EINTR:
                     continue
             else:
-                self.spend(res if res > 0 else 0)
+                self.share.spend(res if res > 0 else 0)
             if res < 0:
                 raise OSError(-res, os.strerror(-res))
             return res
