@@ -1,8 +1,9 @@
 from libc.stdint cimport int64_t
 
 from uringloop.files.async_file cimport AsyncFile
-from uringloop.files.chunk cimport Borrowed, Chunk
 from uringloop.files.descriptor cimport Descriptor
+from uringloop.files.read_ahead cimport ReadAhead
+from uringloop.files.write_buffer cimport WriteBuffer
 
 
 cdef enum:
@@ -19,16 +20,8 @@ cdef class Buffered(AsyncFile):
     cdef bint appending
     cdef bint raw                  # buffering=0: every call is a system call
     cdef int64_t position          # the offset of the next byte to read or write; tell() returns it
-    # Read ahead: chunk.data[start:end] are the next bytes. Empty while `out` is not, except in a stream.
-    cdef Chunk chunk
-    cdef Py_ssize_t start
-    cdef Py_ssize_t end
-    cdef Py_ssize_t window         # how much to read ahead the next time
-    # Written by the program, and not passed to the kernel yet: out.data[out_start:out_end], which ends at `position`.
-    cdef Chunk out
-    cdef Py_ssize_t out_start
-    cdef Py_ssize_t out_end
-    cdef Py_ssize_t out_room
+    cdef ReadAhead ahead           # the bytes from `position` on; none while `unwritten` has some, except in a stream
+    cdef WriteBuffer unwritten     # the bytes before `position`
 
     cdef int check(self, bint writing) except -1
     cdef object not_now(self, int64_t res)
@@ -44,11 +37,9 @@ cdef class Buffered(AsyncFile):
     cdef int64_t write_out(self) noexcept
     cdef int64_t next_offset(self) noexcept
     cdef int64_t out_offset(self) noexcept
-    cdef Py_ssize_t make_room(self, Py_ssize_t wanted) except -1
     cdef int64_t refill_now(self, Py_ssize_t wanted) except? -1
     cdef bytes take(self, Py_ssize_t size)
     cdef void advance(self, Py_ssize_t size) noexcept
-    cdef void drop_ahead(self) noexcept
     cdef void forget_ahead(self) noexcept
     cdef void wrote(self, Py_ssize_t size) noexcept
     cdef int buffer_bytes(self, const char *data, Py_ssize_t size) except -1

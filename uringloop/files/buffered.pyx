@@ -7,21 +7,16 @@ import os
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.errno cimport EIO
 from libc.stdint cimport int64_t
-from libc.string cimport memchr, memcpy, memmove
 
 from uringloop._core.awaitables.file_op cimport ur_pwrite
 from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EINVAL
 from uringloop._core.lifetime.guard cimport ur_abstract
 from uringloop.files.async_file cimport AsyncFile
 from uringloop.files.call cimport PENDING
-from uringloop.files.chunk cimport Borrowed, Chunk, borrow, make_chunk
+from uringloop.files.chunk cimport Borrowed, borrow
 
 cdef extern from "<unistd.h>" nogil:
     int64_t c_lseek "lseek"(int fd, int64_t offset, int whence)
-
-cdef enum:
-    WINDOW = 8192            # the first read-ahead; doubled while the program reads sequentially
-    WINDOW_MOST = 131072
 
 
 cdef bytes shrunk(object data, Py_ssize_t size):
@@ -51,83 +46,59 @@ cdef class Buffered(AsyncFile):
 
     cdef int64_t next_offset(self) noexcept:
         """The offset of the next read, which is behind the read-ahead."""
-        return -1 if self.descriptor.stream else self.position + self.end - self.start
+        return -1 if self.descriptor.stream else self.position + self.ahead.size()
 
     cdef bytes take(self, Py_ssize_t size):
-        cdef bytes taken = PyBytes_FromStringAndSize(self.chunk.data + self.start if size else NULL, size)
-        self.advance(size)
+        cdef bytes taken = self.ahead.take(size)
+        self.position += size
         return taken
 
     cdef void advance(self, Py_ssize_t size) noexcept:
-        self.start += size
+        self.ahead.skip(size)
         self.position += size
-
-    cdef void drop_ahead(self) noexcept:
-        self.start = self.end = 0
 
     cdef void forget_ahead(self) noexcept:
         """Before a write, drop the read-ahead, as the file may change there. A stream keeps it: it can't be read again."""
         if not self.descriptor.stream:
-            self.drop_ahead()
-
-    cdef Py_ssize_t make_room(self, Py_ssize_t wanted) except -1:
-        """Make room behind the read-ahead for the next read; return the size of that read."""
-        cdef Py_ssize_t left = self.end - self.start
-        cdef Py_ssize_t size = max(max(self.window, <Py_ssize_t> WINDOW), min(wanted, <Py_ssize_t> AT_ONCE_MOST))
-        cdef Chunk larger
-        if self.chunk is None or self.chunk.room < left + size:
-            larger = make_chunk(left + size)
-            if left:
-                memcpy(larger.data, self.chunk.data + self.start, left)
-            self.chunk = larger
-            self.start = 0
-            self.end = left
-        elif self.chunk.room - self.end < size:
-            memmove(self.chunk.data, self.chunk.data + self.start, left)
-            self.start = 0
-            self.end = left
-        self.window = min(2 * size, <Py_ssize_t> WINDOW_MOST)
-        return size
+            self.ahead.clear()
 
     cdef int64_t refill_now(self, Py_ssize_t wanted) except? -1:
         """Append to the read-ahead; return the number of bytes read, 0 at the end of the file, or -errno."""
-        cdef Py_ssize_t size
+        cdef Py_ssize_t size = self.ahead.next_size(wanted, AT_ONCE_MOST)
         cdef int64_t res
         if self.descriptor.direct:
             return -EAGAIN
-        size = self.make_room(wanted)
-        res = self.descriptor.read_now(self.chunk.data + self.end, size, self.next_offset())
+        res = self.descriptor.read_now(self.ahead.make_room(size), size, self.next_offset())
         if res > 0:
-            self.end += res
+            self.ahead.end += res
             self.share.spend(res)
         return res
 
     cdef object read_now(self, Py_ssize_t size):
-        cdef Py_ssize_t left = self.end - self.start
         cdef int64_t res
         self.check(False)
         if size < 0:
             return self.read_rest_now()
-        if left >= size:
+        if self.ahead.size() >= size:
             self.share.spend(0)
             return self.take(size)
         if self.raw:
             return self.read_some_now(size)
-        if self.out_end and not self.flush_now():
+        if self.unwritten.size() and not self.flush_now():
             return PENDING
-        if size >= self.window:
+        if size >= self.ahead.window:
             return self.read_exactly_now(size)
-        while self.end - self.start < size:
-            res = self.refill_now(size - (self.end - self.start))
+        while self.ahead.size() < size:
+            res = self.refill_now(size - self.ahead.size())
             if res < 0:
                 return self.not_now(res)
             if res == 0:
                 break
-        return self.take(min(size, self.end - self.start))
+        return self.take(min(size, self.ahead.size()))
 
     cdef object read_exactly_now(self, Py_ssize_t size):
         """Read straight into the result, without read-ahead: for large reads, and for reads that are not sequential."""
-        cdef Py_ssize_t got = self.end - self.start
+        cdef Py_ssize_t got = self.ahead.size()
         cdef bytes result
         cdef char *data
         cdef int64_t res
@@ -135,8 +106,7 @@ cdef class Buffered(AsyncFile):
             return PENDING
         result = PyBytes_FromStringAndSize(NULL, size)
         data = PyBytes_AS_STRING(result)
-        if got:
-            memcpy(data, self.chunk.data + self.start, got)
+        self.ahead.copy_to(data, got)
         while got < size:
             res = self.descriptor.read_now(data + got, size - got, self.position + got)
             if res < 0:
@@ -146,26 +116,25 @@ cdef class Buffered(AsyncFile):
             got += res
         self.share.spend(got)
         self.position += got
-        self.drop_ahead()
-        self.window = max(self.window, <Py_ssize_t> WINDOW)
+        self.ahead.clear()
+        self.ahead.expect_sequential_reads()
         return shrunk(result, got)
 
     cdef object read_rest_now(self):
         """Read all that is left into one allocation of the exact size, if the file's size is known."""
-        cdef Py_ssize_t left, got = self.end - self.start
+        cdef Py_ssize_t left, got = self.ahead.size()
         cdef bytes result
         cdef char *data
         cdef char more
         cdef int64_t res
-        if self.out_end and not self.flush_now():
+        if self.unwritten.size() and not self.flush_now():
             return PENDING
         left = self.descriptor.size_now() - self.position
         if self.descriptor.stream or self.descriptor.direct or left <= 0 or left > AT_ONCE_MOST or left < got:
             return PENDING
         result = PyBytes_FromStringAndSize(NULL, left)
         data = PyBytes_AS_STRING(result)
-        if got:
-            memcpy(data, self.chunk.data + self.start, got)
+        self.ahead.copy_to(data, got)
         while got <= left:
             if got < left:
                 res = self.descriptor.read_now(data + got, left - got, self.position + got)
@@ -182,15 +151,15 @@ cdef class Buffered(AsyncFile):
             return PENDING
         self.share.spend(got)
         self.position += got
-        self.drop_ahead()
+        self.ahead.clear()
         return shrunk(result, got)
 
     cdef object read_some_now(self, Py_ssize_t size):
         """Read what is available, with one system call at most."""
         cdef int64_t res
         self.check(False)
-        if self.end == self.start and size:
-            if self.out_end and not self.flush_now():
+        if not self.ahead.size() and size:
+            if self.unwritten.size() and not self.flush_now():
                 return PENDING
             if self.raw:
                 return self._read_once_now(size)
@@ -198,8 +167,8 @@ cdef class Buffered(AsyncFile):
             if res < 0:
                 return self.not_now(res)
         if size < 0:
-            size = self.end - self.start
-        return self.take(min(size, self.end - self.start))
+            size = self.ahead.size()
+        return self.take(min(size, self.ahead.size()))
 
     def _read_once_now(self, Py_ssize_t size):
         """Make one unbuffered read."""
@@ -218,24 +187,20 @@ cdef class Buffered(AsyncFile):
     cdef object read_line_now(self, Py_ssize_t size):
         """Read up to and including the next newline, but at most `size` bytes if that is not negative."""
         cdef Py_ssize_t left, looked = 0
-        cdef char *line
-        cdef char *found
+        cdef Py_ssize_t found
         cdef int64_t res
         self.check(False)
         if self.raw:
             return PENDING
         while True:
-            left = self.end - self.start
-            if left > looked:
-                line = self.chunk.data + self.start
-                found = <char *> memchr(line + looked, c'\n', left - looked)
-                if found is not NULL:
-                    left = found - line + 1
-                    break
-                looked = left
+            found = self.ahead.find_line_end(looked)
+            if found >= 0:
+                left = found
+                break
+            left = looked = self.ahead.size()
             if 0 <= size <= left:
                 break
-            if self.out_end and not self.flush_now():
+            if self.unwritten.size() and not self.flush_now():
                 return PENDING
             res = self.refill_now(left)  # double the read-ahead each time, so that a long line is copied only a few times
             if res < 0:
@@ -251,13 +216,12 @@ cdef class Buffered(AsyncFile):
         cdef int64_t res
         self.check(False)
         lent = borrow(target, True)
-        got = min(lent.length, self.end - self.start)
+        got = min(lent.length, self.ahead.size())
         if got < lent.length and (self.descriptor.stream or self.descriptor.direct or lent.length > AT_ONCE_MOST):
             return PENDING
-        if self.out_end and not self.flush_now():
+        if self.unwritten.size() and not self.flush_now():
             return PENDING
-        if got:
-            memcpy(lent.data, self.chunk.data + self.start, got)
+        self.ahead.copy_to(lent.data, got)
         if self.raw and got < lent.length:
             res = self.descriptor.read_now(lent.data, lent.length, self.position)
             if res < 0:
@@ -272,8 +236,8 @@ cdef class Buffered(AsyncFile):
                 break
             got += res
         self.share.spend(got)
-        if got > self.end - self.start:
-            self.drop_ahead()
+        if got > self.ahead.size():
+            self.ahead.clear()
             self.position += got
         else:
             self.advance(got)
@@ -285,15 +249,12 @@ cdef class Buffered(AsyncFile):
         """The offset where the content of the write buffer belongs."""
         if self.descriptor.stream or self.appending:
             return -1
-        return self.position - (self.out_end - self.out_start)
+        return self.position - self.unwritten.size()
 
     cdef int buffer_bytes(self, const char *data, Py_ssize_t size) except -1:
         """Append to the write buffer, which must have room."""
-        if self.out is None:
-            self.out = make_chunk(self.out_room)
+        self.unwritten.append(data, size)
         self.forget_ahead()
-        memcpy(self.out.data + self.out_end, data, size)
-        self.out_end += size
         self.position += size
         return 0
 
@@ -303,13 +264,13 @@ cdef class Buffered(AsyncFile):
         self.check(True)
         if type(data) is bytes:
             size = PyBytes_GET_SIZE(data)
-            if self.out_end + size > self.out_room:
+            if not self.unwritten.fits(size):
                 return PENDING
             self.buffer_bytes(PyBytes_AS_STRING(data), size)
         else:
             lent = borrow(data, False)
             size = lent.length
-            if self.out_end + size > self.out_room:
+            if not self.unwritten.fits(size):
                 return PENDING
             self.buffer_bytes(lent.data, size)
         self.share.spend(0)
@@ -317,20 +278,16 @@ cdef class Buffered(AsyncFile):
 
     cdef void wrote(self, Py_ssize_t size) noexcept:
         """The kernel has taken `size` bytes of the write buffer."""
-        self.out_start += size
-        if self.out_start == self.out_end:
-            self.out_start = self.out_end = 0
-            if self.appending and self.descriptor.seekable:
-                self.position = c_lseek(self.descriptor.fd, 0, 1)  # behind the data, even if others have appended, too
+        if self.unwritten.took(size) and self.appending and self.descriptor.seekable:
+            self.position = c_lseek(self.descriptor.fd, 0, 1)  # behind the data, even if others have appended, too
 
     cdef int flush_now(self) except -1:
         """Write out what is possible at once; return True when the write buffer is empty."""
         cdef int64_t res
-        while self.out_end:
+        while self.unwritten.size():
             if self.descriptor.direct:
                 return 0
-            res = self.descriptor.write_now(self.out.data + self.out_start, self.out_end - self.out_start,
-                                            self.out_offset())
+            res = self.descriptor.write_now(self.unwritten.data(), self.unwritten.size(), self.out_offset())
             if res < 0:
                 if res == -EAGAIN:
                     return 0
@@ -342,13 +299,12 @@ cdef class Buffered(AsyncFile):
     cdef int64_t write_out(self) noexcept:
         """Write out the whole write buffer, even if that blocks; return 0, or -errno."""
         cdef int64_t res
-        while self.out_end > self.out_start:
-            res = ur_pwrite(self.descriptor.fd, self.out.data + self.out_start, self.out_end - self.out_start,
-                            self.out_offset())
+        while self.unwritten.size():
+            res = ur_pwrite(self.descriptor.fd, self.unwritten.data(), self.unwritten.size(), self.out_offset())
             if res == 0:
                 return -EIO
             if res > 0:
-                self.out_start += res
+                self.unwritten.took(res)
             elif res != -EINTR:
                 return res
         return 0
@@ -365,7 +321,7 @@ cdef class Buffered(AsyncFile):
             target += self.position
         elif whence != 0:
             return PENDING
-        if self.out_end and not self.flush_now():
+        if self.unwritten.size() and not self.flush_now():
             return PENDING
         return self.move_to(target)
 
@@ -375,12 +331,9 @@ cdef class Buffered(AsyncFile):
             raise OSError(EINVAL, os.strerror(EINVAL))
         if self.descriptor.stream:
             target = c_lseek(self.descriptor.fd, target, 0)  # a device gives the position its own meaning; cannot block
-            self.drop_ahead()
-        elif -self.start <= distance <= self.end - self.start:
-            self.start += distance
+            self.ahead.clear()
         else:
-            self.drop_ahead()
-            self.window = 0  # don't assume that the program will read sequentially from here
+            self.ahead.move(distance)
         self.position = target
         self.share.spend(0)
         return target

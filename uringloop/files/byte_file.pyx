@@ -28,8 +28,10 @@ from uringloop.files.call cimport PENDING, Call, make_call
 from uringloop.files.chunk cimport Borrowed, Chunk, borrow_while_waiting, make_chunk
 from uringloop.files.descriptor cimport Descriptor
 from uringloop.files.positional cimport Positional
+from uringloop.files.read_ahead cimport make_read_ahead
 from uringloop.files.threads import in_thread
 from uringloop.files.transfers cimport CURRENT_AHEAD, CURRENT_DIRECT, CURRENT_NOTHING, CURRENT_OUT
+from uringloop.files.write_buffer cimport make_write_buffer
 from uringloop.inspect.creation import creation_note
 
 cdef object _where_made = creation_note  # a C variable: at interpreter exit, the module's globals are cleared
@@ -41,8 +43,8 @@ cdef class ByteFile(Positional):
         self.descriptor = descriptor
         self.mode = mode
         self.raw = buffer_size == 0
-        self.out_room = buffer_size
-        self.window = 8192
+        self.ahead = make_read_ahead()
+        self.unwritten = make_write_buffer(buffer_size)
         self.can_read = can_read
         self.can_write = can_write
         self.appending = appending
@@ -74,7 +76,6 @@ cdef class ByteFile(Positional):
         res = self.write_out()
         if res < 0:
             raise OSError(-res, os.strerror(-res), self.name)
-        self.out_start = self.out_end = 0
         self.is_closed = True
         self.descriptor.lend(self.position)
         return fd
@@ -199,7 +200,7 @@ cdef class ByteFile(Positional):
             return await self._wait_lines(-1 if first is None else first)
         if kind == CALL_PEEK:
             await self._wait_some(0)
-            return PyBytes_FromStringAndSize(self.chunk.data + self.start if self.end else NULL, self.end - self.start)
+            return self.ahead.peek()
         if kind == CALL_WRITE:
             return await self._wait_write(first)
         if kind == CALL_WRITELINES:
@@ -230,7 +231,7 @@ cdef class ByteFile(Positional):
         cdef Py_ssize_t got
         cdef int64_t offset
         self.check(False)
-        if self.out_end:
+        if self.unwritten.size():
             await self._wait_flush()
         if self.raw and size >= 0:
             return await self._wait_once(size)
@@ -238,16 +239,15 @@ cdef class ByteFile(Positional):
             size = await self._rest()
             if size < 0:
                 return await self._wait_rest()
-        elif self.descriptor.stream or self.descriptor.direct or size < self.window:
-            while self.end - self.start < size:
-                if not await self._refill(size - (self.end - self.start)):
+        elif self.descriptor.stream or self.descriptor.direct or size < self.ahead.window:
+            while self.ahead.size() < size:
+                if not await self._refill(size - (self.ahead.size())):
                     break
-            return self.take(min(size, self.end - self.start))
-        got = self.end - self.start
+            return self.take(min(size, self.ahead.size()))
+        got = self.ahead.size()
         offset = self.position
         result = PyBytes_FromStringAndSize(NULL, size)
-        if got:
-            memcpy(PyBytes_AS_STRING(result), self.chunk.data + self.start, min(got, size))
+        self.ahead.copy_to(PyBytes_AS_STRING(result), min(got, size))
         while got < size:
             came = await self._transfer(False, result, <size_t> PyBytes_AS_STRING(result) + got, size - got, offset + got,
                                        CURRENT_NOTHING)
@@ -255,8 +255,8 @@ cdef class ByteFile(Positional):
                 break
             got += came
         self.position = offset + min(got, size)
-        self.drop_ahead()
-        self.window = max(self.window, <Py_ssize_t> 8192)
+        self.ahead.clear()
+        self.ahead.expect_sequential_reads()
         return shrunk(result, min(got, size))
 
     async def _rest(self):
@@ -264,13 +264,13 @@ cdef class ByteFile(Positional):
         if self.descriptor.stream or self.descriptor.direct:
             return -1
         size = await self._size()
-        return size - self.position if size > self.position + self.end - self.start else -1
+        return size - self.position if size > self.position + self.ahead.size() else -1
 
     async def _wait_rest(self):
         """Read until a read returns nothing: for files whose size is unknown or wrong."""
-        while await self._refill(self.end - self.start):
+        while await self._refill(self.ahead.size()):
             pass
-        return self.take(self.end - self.start)
+        return self.take(self.ahead.size())
 
     async def _size(self):
         if self.descriptor.local:
@@ -283,8 +283,8 @@ cdef class ByteFile(Positional):
 
     async def _wait_once(self, Py_ssize_t size):
         """Unbuffered: make one read, or return what a cancelled call has left in the read-ahead."""
-        if self.end > self.start:
-            return self.take(min(size, self.end - self.start))
+        if self.ahead.size():
+            return self.take(min(size, self.ahead.size()))
         chunk = make_chunk(max(size, 1))
         got = await self._transfer(False, chunk, <size_t> (<Chunk> chunk).data, size, self.next_offset(),
                                   CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)
@@ -294,13 +294,13 @@ cdef class ByteFile(Positional):
     async def _wait_some(self, Py_ssize_t size):
         """Read what is available; wait for at least one byte, unless the file has ended."""
         self.check(False)
-        if self.out_end:
+        if self.unwritten.size():
             await self._wait_flush()
-        if self.end == self.start:
+        if not self.ahead.size():
             await self._refill(size)
         if size < 0:
-            size = self.end - self.start
-        return self.take(min(size, self.end - self.start))
+            size = self.ahead.size()
+        return self.take(min(size, self.ahead.size()))
 
     async def _wait_line(self, Py_ssize_t size):
         cdef object line
@@ -311,10 +311,10 @@ cdef class ByteFile(Positional):
             line = self.read_line_now(size)
             if line is not PENDING:
                 return line
-            if self.out_end:
+            if self.unwritten.size():
                 await self._wait_flush()
-            elif not await self._refill(self.end - self.start):
-                size = self.end - self.start if size < 0 else min(size, self.end - self.start)
+            elif not await self._refill(self.ahead.size()):
+                size = self.ahead.size() if size < 0 else min(size, self.ahead.size())
                 return self.take(size)
 
     async def _wait_raw_line(self, Py_ssize_t size):
@@ -350,9 +350,9 @@ cdef class ByteFile(Positional):
     async def _wait_into(self, target):
         cdef Borrowed lent = borrow_while_waiting(target, True)
         self.check(False)
-        if self.out_end:
+        if self.unwritten.size():
             await self._wait_flush()
-        if self.start == self.end and self.takes(lent, self.position):
+        if not self.ahead.size() and self.takes(lent, self.position):
             return await self._wait_into_fixed(lent)
         # Read into our own memory: the caller may reuse its buffer as soon as the call is over, also if it is cancelled.
         data = await self._wait_read(lent.length) if not self.raw else await self._wait_once(lent.length)
@@ -373,9 +373,9 @@ cdef class ByteFile(Positional):
     # Writing
 
     async def _wait_flush(self):
-        while self.out_end:
-            self.wrote(await self._transfer(True, self.out, <size_t> self.out.data + self.out_start,
-                                           self.out_end - self.out_start, self.out_offset(), CURRENT_OUT))
+        while self.unwritten.size():
+            self.wrote(await self._transfer(True, self.unwritten.chunk, <size_t> self.unwritten.data(),
+                                           self.unwritten.size(), self.out_offset(), CURRENT_OUT))
 
     async def _wait_write(self, data):
         cdef Borrowed lent
@@ -386,7 +386,7 @@ cdef class ByteFile(Positional):
         self.check(True)
         lent = borrow_while_waiting(data, False)
         await self._wait_flush()
-        if lent.length <= self.out_room:
+        if lent.length <= self.unwritten.room:
             self.buffer_bytes(lent.data, lent.length)
             return lent.length
         self.forget_ahead()
@@ -423,7 +423,7 @@ cdef class ByteFile(Positional):
             size = self.position
         if size < 0:
             raise OSError(EINVAL, os.strerror(EINVAL))
-        self.drop_ahead()
+        self.ahead.clear()
         if offers_ftruncate(self.share.loop):
             await self._operate(ftruncate(self.share.loop, self.descriptor.fd, size, ()), CURRENT_NOTHING)
         else:

@@ -43,7 +43,7 @@ cdef class Positional(Transfers):
             raise OSError(EINVAL, os.strerror(EINVAL))
         if self.descriptor.stream:
             raise OSError(ESPIPE, os.strerror(ESPIPE))
-        if self.out_end and not self.flush_now():
+        if self.unwritten.size() and not self.flush_now():
             return PENDING
         if size > AT_ONCE_MOST or self.descriptor.direct:
             return PENDING
@@ -73,7 +73,7 @@ cdef class Positional(Transfers):
     async def _wait_pread(self, what, int64_t offset):
         cdef Borrowed lent
         self.check(False)
-        if self.out_end:
+        if self.unwritten.size():
             await self._in_turn(CALL_FLUSH, None, None)
         if PyIndex_Check(what):
             return await self._wait_pread_bytes(what, offset)
@@ -114,7 +114,7 @@ cdef class Positional(Transfers):
         self.check(True)
         if offset < 0:
             raise OSError(EINVAL, os.strerror(EINVAL))
-        if self.out_end:
+        if self.unwritten.size():
             await self._in_turn(CALL_FLUSH, None, None)
         if self.descriptor.direct:
             lent.align()
@@ -125,7 +125,7 @@ cdef class Positional(Transfers):
             error.characters_written = done
             raise
         finally:
-            self.drop_ahead()  # it may hold the old content
+            self.ahead.clear()  # it may hold the old content
         return done
 
     async def _apart(self, bint writing, keep, size_t data, Py_ssize_t size, int64_t offset):

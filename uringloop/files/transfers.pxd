@@ -9,7 +9,7 @@ cdef enum CurrentOp:
     # The data that the operation `current` moves, in case its call is cancelled.
     CURRENT_NOTHING      # data that no call needs any more
     CURRENT_AHEAD        # a stream's next bytes, which must not get lost
-    CURRENT_OUT          # the write buffer, `out`
+    CURRENT_OUT          # the write buffer
     CURRENT_DIRECT       # the caller's bytes
 
 
@@ -22,5 +22,4 @@ cdef class Transfers(Buffered):
 
     cdef int settle(self, FileOp op) except -1
     cdef bint takes(self, Borrowed lent, int64_t offset) noexcept
-    cdef int join_ahead(self, const char *data, Py_ssize_t size, bint in_front) except -1
     cdef int put_back(self, bytes data) except -1

@@ -5,7 +5,6 @@ import asyncio
 import os
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.string cimport memcpy
 
 from uringloop._core.awaitables.file_op cimport FileOp
 from uringloop._core.awaitables.future_op import until_readable, until_writable
@@ -34,32 +33,20 @@ cdef class Transfers(Buffered):
         self.current = None
         if op.res > 0:
             if self.current_kind == CURRENT_AHEAD:
-                self.join_ahead((<Chunk> op.memory_owner).data, op.res, False)
+                self.ahead.join((<Chunk> op.memory_owner).data, op.res, False)
             elif self.current_kind == CURRENT_OUT:
                 self.wrote(op.res)
             elif self.current_kind == CURRENT_DIRECT:
                 self.position += op.res
         return 0
 
-    cdef int join_ahead(self, const char *data, Py_ssize_t size, bint in_front) except -1:
-        """Put the data in front of the read-ahead, or behind it."""
-        cdef Py_ssize_t left = self.end - self.start
-        cdef Chunk larger = make_chunk(left + size)
-        memcpy(larger.data + (0 if in_front else left), data, size)
-        if left:
-            memcpy(larger.data + (size if in_front else 0), self.chunk.data + self.start, left)
-        self.chunk = larger
-        self.start = 0
-        self.end = left + size
-        return 0
-
     cdef int put_back(self, bytes data) except -1:
         """The call that took the data was cancelled: make the next call read it again."""
         self.position -= PyBytes_GET_SIZE(data)
         if self.descriptor.stream:
-            self.join_ahead(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), True)
+            self.ahead.join(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), True)
         else:
-            self.drop_ahead()
+            self.ahead.clear()
         return 0
 
     async def _operate(self, FileOp op, int kind):
@@ -117,8 +104,7 @@ cdef class Transfers(Buffered):
     async def _refill(self, Py_ssize_t wanted):
         """Append to the read-ahead; return the number of bytes read, 0 at the end of the file."""
         cdef Chunk chunk
-        cdef Py_ssize_t size = max(max(self.window, <Py_ssize_t> 8192), min(wanted, <Py_ssize_t> STEP_MOST))
-        cdef Py_ssize_t left = self.end - self.start
+        cdef Py_ssize_t size = self.ahead.next_size(wanted, STEP_MOST)
         cdef int64_t offset = self.next_offset()
         cdef Py_ssize_t skip = 0
         if self.descriptor.direct:
@@ -129,16 +115,7 @@ cdef class Transfers(Buffered):
         got = await self._transfer(False, chunk, <size_t> chunk.data, size, offset - skip,
                                   CURRENT_AHEAD if self.descriptor.stream else CURRENT_NOTHING)
         got = max(got - skip, 0)
-        if left:
-            larger = make_chunk(left + got)
-            memcpy((<Chunk> larger).data, self.chunk.data + self.start, left)
-            memcpy((<Chunk> larger).data + left, chunk.data + skip, got)
-            chunk = larger
-            skip = 0
-        self.chunk = chunk
-        self.start = skip
-        self.end = skip + left + got
-        self.window = min(max(2 * self.window, <Py_ssize_t> 16384), <Py_ssize_t> 131072)
+        self.ahead.adopt(chunk, skip, got)
         return got
 
 
