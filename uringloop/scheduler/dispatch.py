@@ -12,7 +12,7 @@ Dispatch = Callable[[Sequence[Context], Hashable], Context]
 
 
 def round_robin() -> Dispatch:
-    """The contexts in turn."""
+    """Choose the contexts in turn."""
     turns = itertools.count()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:
@@ -22,7 +22,7 @@ def round_robin() -> Dispatch:
 
 
 def least_loaded() -> Dispatch:
-    """The context where the fewest jobs wait or run; contexts with equal loads in turn."""
+    """Choose the context where the fewest jobs wait or run, and contexts with equal loads in turn."""
     turns = itertools.count()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:
@@ -40,7 +40,7 @@ def least_loaded() -> Dispatch:
 
 
 def by_key() -> Dispatch:
-    """The context that the key's hash selects: jobs with the same key run on one thread and start in order. Jobs
+    """Choose the context by the key's hash: jobs with the same key run on one thread and start in order. Jobs
     without a key go to the contexts in turn."""
     keyless = round_robin()
 
@@ -51,7 +51,7 @@ def by_key() -> Dispatch:
 
 
 def local() -> Dispatch:
-    """The submitter's own context; jobs from other threads go to the contexts in turn."""
+    """Choose the submitter's own context. Jobs from other threads go to the contexts in turn."""
     elsewhere = round_robin()
 
     def choose(contexts: Sequence[Context], key: Hashable) -> Context:

@@ -107,7 +107,7 @@ cdef class Intake(Idler):
         return True
 
     def reserve(self, Py_ssize_t count):
-        """Count so many jobs of a batch before they are submitted, so that the policy "least_loaded" sees them."""
+        """Count `count` jobs of a batch before they are submitted, so that the policy "least_loaded" sees them."""
         ur_add_long(&self.unstarted, count)
 
     def submit_batch(self, list batch, bint pinned):
@@ -155,7 +155,7 @@ cdef class Intake(Idler):
         return loop.inbox.try_push(node)
 
     cdef int unpark_idle(self, Py_ssize_t count) except -1:
-        """More jobs wait than this context has started on: wake so many sleeping contexts, which will steal."""
+        """More jobs wait than this context has started on: wake up to `count` sleeping contexts, which will steal."""
         cdef Intake peer
         for peer in self.peers:
             if count <= 0:
@@ -204,7 +204,7 @@ cdef class Intake(Idler):
         return 0
 
     cdef Py_ssize_t begin_jobs(self, ReadyQueue line, Py_ssize_t most) except -1:
-        """Start at most so many jobs of this queue; returns how many. It takes them out one by one, so that others can steal
+        """Start at most `most` jobs of this queue; returns how many. It takes them out one by one, so that others can steal
         the rest."""
         cdef Py_ssize_t begun = 0
         cdef PyObject *node
@@ -270,7 +270,7 @@ cdef class Intake(Idler):
         return count
 
     cdef bint steal(self, Py_ssize_t most) except -1:
-        """Move half of the victim's waiting jobs, at most so many, into this intake's own queue. False: there are none."""
+        """Move half of the victim's waiting jobs, at most `most`, into this intake's own queue. False: there are none."""
         cdef ReadyQueue batch = ReadyQueue()
         cdef Intake victim = self.choose_victim()
         cdef Py_ssize_t count

@@ -39,7 +39,7 @@ cdef class FutureOp(Op):
     cdef object requester(self):
         return self.future
 
-    # What a subclass defines
+    # Steps that subclasses define
 
     cdef object first(self):
         """The first step, when it is awaited: returns the result, or WAIT to be submitted."""

@@ -1,1 +1,1 @@
-# Waiting across loops: what locks, queues and events are made of.
+# Waiting across loops: the parts that all locks, queues and events share.

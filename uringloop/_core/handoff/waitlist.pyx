@@ -131,7 +131,7 @@ cdef class Waiter(Runnable):
         if self.is_lost():
             self.line.hand_on()
 
-    # What a task does with the future it awaits
+    # The methods of a future, for the awaiting task
 
     def cancel(self, msg=None):
         """Leave the line. False: it was granted already. Then the task throws into it, and `leave` hands the grant on."""
@@ -163,7 +163,7 @@ cdef class Waiter(Runnable):
     def get_loop(self):
         return self._loop
 
-    # What a coroutine does with what it awaits
+    # The methods of an awaitable, for the awaiting coroutine
 
     def __await__(self):
         return self
