@@ -18,7 +18,7 @@ EXCEPTIONS: dict[str, int] = {
     # Handle and TimerHandle share what their hot paths do without a call between.
     "uringloop/_core/loop/handle.pyx": 516,
     # One waiter's states, with each way in and out of the line: all of them are checked against each other.
-    "uringloop/_core/handoff/waitlist.pyx": 529,
+    "uringloop/_core/handoff/waitlist.pyx": 517,
     # One class each, of which every part needs the state of all others.
     "uringloop/_core/transport/datagram.pyx": 508,
     "uringloop/_core/awaitables/sock_op.pyx": 504,

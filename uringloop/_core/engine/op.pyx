@@ -2,7 +2,7 @@
 # that the kernel may touch for it; OpList makes all changes of its state. They never enter the kernel: an engine asks an
 # Op to `fill` a submission entry, or to `attempt` itself as a plain non-blocking call, and passes each completion to
 # OpList.completed.
-from cpython.object cimport PyObject, traverseproc, visitproc
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint32_t
 
@@ -10,7 +10,8 @@ from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_push
 from uringloop._core.kernel.abi cimport IORING_CQE_F_MORE, io_uring_sqe
 from uringloop._core.kernel.libc cimport EINVAL
 from uringloop._core.lifetime.counters cimport COUNT_OP, count_freed, count_made
-from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_get_traverse, ur_set_traverse
+from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG
+from uringloop._core.lifetime.links cimport show_links
 
 _STATES = ("idle", "queued", "in kernel", "cancelling")
 
@@ -185,20 +186,6 @@ cdef class OpList:
         self.count -= 1
 
 
-cdef traverseproc _traverse_fields = ur_get_traverse(OpList)
-
-
-cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
-    # To the collector, the kernel's references belong to the engine, so it can find an unclosed loop with operations in the
-    # kernel. The loop's finaliser closes it, which drains the ring, before the collector clears any object.
-    cdef PyObject *node = (<OpList> self).head
-    cdef int result
-    while node is not NULL:
-        result = visit(node, arg)
-        if result:
-            return result
-        node = (<Op> node).next_in_kernel
-    return _traverse_fields(self, visit, arg)
-
-
-ur_set_traverse(OpList, <traverseproc> _traverse)
+# To the collector, the kernel's references belong to the engine, so it can find an unclosed loop with operations in the
+# kernel. The loop's finaliser closes it, which drains the ring, before the collector clears any object.
+show_links(OpList, &(<OpList> <PyObject *> OpList).head, &(<Op> <PyObject *> OpList).next_in_kernel)

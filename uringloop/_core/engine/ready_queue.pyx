@@ -2,10 +2,10 @@
 # Runnables and share one FIFO, in the order in which they became ready, so that their order is asyncio's. It is an
 # intrusive list: a push allocates nothing, and moving a whole list takes three stores. The queue owns one reference to
 # each node, and never runs anything.
-from cpython.object cimport PyObject, traverseproc, visitproc
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from uringloop._core.lifetime.guard cimport ur_get_traverse, ur_set_traverse, ur_visit_owned
+from uringloop._core.lifetime.links cimport show_links
 
 
 cdef class Runnable:
@@ -58,19 +58,5 @@ cdef class ReadyQueue:
         self.clear()
 
 
-cdef traverseproc _traverse_fields = ur_get_traverse(ReadyQueue)
-
-
-cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
-    # Without this, the collector could never free an unclosed loop that still has something in the queue.
-    cdef PyObject *node = (<ReadyQueue> self).head
-    cdef int result
-    while node is not NULL:
-        result = ur_visit_owned(node, visit, arg)
-        if result:
-            return result
-        node = (<Runnable> node).next
-    return _traverse_fields(self, visit, arg)
-
-
-ur_set_traverse(ReadyQueue, <traverseproc> _traverse)
+# Without this, the collector could never free an unclosed loop that still has something in the queue.
+show_links(ReadyQueue, &(<ReadyQueue> <PyObject *> ReadyQueue).head, &(<Runnable> <PyObject *> ReadyQueue).next)

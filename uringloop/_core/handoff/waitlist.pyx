@@ -7,7 +7,7 @@
 # No thread holds the guard while a callback, a destructor or any other Python code may run. To wake a task, the Waitlist
 # hands a Runnable to its loop: a release never resumes a task itself, so a chain of releases never recurses.
 from cpython.contextvars cimport PyContext_CopyCurrent
-from cpython.object cimport PyObject, traverseproc, visitproc
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 
 import _thread
@@ -20,8 +20,9 @@ from uringloop._core.engine.ready_queue cimport ReadyQueue, Runnable, ready_push
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.lifetime.clearing cimport call_before_clear
 from uringloop._core.lifetime.guard cimport (
-    ur_add_fast_method, ur_get_traverse, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_only_core_makes, ur_set_traverse,
+    ur_add_fast_method, ur_guard_init, ur_guard_lock, ur_guard_unlock, ur_only_core_makes,
 )
+from uringloop._core.lifetime.links cimport show_links
 from uringloop._core.handoff.delivery cimport deliver_foreign
 from uringloop._core.handoff.ready_awaitable cimport ready_awaitable
 
@@ -501,27 +502,14 @@ cdef int _deliver_all(PyObject *chain) except -1:
     return 0
 
 
-cdef traverseproc _traverse_fields = ur_get_traverse(Waitlist)
-
-
-cdef int _traverse(PyObject *self, visitproc visit, void *arg) noexcept:
-    # Without this, the collector could never free a lock that only its own waiters refer to.
-    cdef PyObject *node = (<Waitlist> self).head
-    cdef int result
-    while node is not NULL:
-        result = visit(node, arg)
-        if result:
-            return result
-        node = (<Waiter> node).next
-    return _traverse_fields(self, visit, arg)
-
 
 cdef void _before_clear(PyObject *self) noexcept:
     (<Waiter> self).dropped()  # while it still has its line: neither that line nor a loop's queue may hold an emptied waiter
 
 
 call_before_clear(Waiter, _before_clear)
-ur_set_traverse(Waitlist, <traverseproc> _traverse)
+# Without this, the collector could never free a lock that only its own waiters refer to.
+show_links(Waitlist, &(<Waitlist> <PyObject *> Waitlist).head, &(<Waiter> <PyObject *> Waitlist).next)
 ur_set_iternext(Waiter, _waiter_next)
 ur_add_fast_method(Waiter, "add_done_callback", <void *> _add_done_callback,
                    "Register the awaiting task's callback, called once, after the waiter has left the line.")
