@@ -13,6 +13,7 @@ cdef class SockOp(ReadyOp):
     cdef int forget(self) except -1
     cdef int prepare(self) except -1
     cdef object act(self)
+    cdef object call_method(self, str name, tuple arguments)
     cdef int unless_blocked(self, int error) except -1
 
 

@@ -132,6 +132,13 @@ cdef class SockOp(ReadyOp):
         """Make the system call: returns the coroutine's result, or WAIT."""
         return None
 
+    cdef object call_method(self, str name, tuple arguments):
+        """Call a Python method of the socket: returns its result, or WAIT if it would block."""
+        try:
+            return getattr(self.sock, name)(*arguments)
+        except (BlockingIOError, InterruptedError):
+            return WAIT
+
     cdef int unless_blocked(self, int error) except -1:
         """True: wait. False: try again. Raises all other errors."""
         if error == EAGAIN:
@@ -160,10 +167,7 @@ cdef class SockRecv(SockOp):
             if hint is not NULL and hint.drained == self.loop.turns and self.loop.runner:
                 return WAIT
         if self.by_method:
-            try:
-                return self.sock.recv(self.wanted_size)
-            except (BlockingIOError, InterruptedError):
-                return WAIT
+            return self.call_method("recv", (self.wanted_size,))
         if self.size == 0:
             return b""
         if self.size > SCRATCH or hint is not NULL and hint.large:
@@ -207,10 +211,7 @@ cdef class SockRecvInto(SockOp):
         cdef Py_buffer view
         cdef ssize_t got
         if self.by_method:
-            try:
-                return self.sock.recv_into(self.buffer)
-            except (BlockingIOError, InterruptedError):
-                return WAIT
+            return self.call_method("recv_into", (self.buffer,))
         try:
             PyObject_GetBuffer(self.buffer, &view, PyBUF_WRITABLE)
         except (BufferError, TypeError):
@@ -235,10 +236,7 @@ cdef class SockRecvFrom(SockOp):
         cdef ssize_t got
         self.size = self.wanted_size
         if self.size < 0 or self.size > SCRATCH or not address_is_known(family_of(self.sock)):
-            try:
-                return self.sock.recvfrom(self.wanted_size)
-            except (BlockingIOError, InterruptedError):
-                return WAIT
+            return self.call_method("recvfrom", (self.wanted_size,))
         while True:
             length = sizeof(raw)
             got = c_recvfrom(self.fd, scratch, self.size, MSG_DONTWAIT, <sockaddr *> &raw, &length)
@@ -262,10 +260,7 @@ cdef class SockRecvFromInto(SockOp):
             return self.sock.recvfrom_into(self.buffer, size)  # raises the right exception
         try:
             if size < 0 or size > view.len or not address_is_known(family_of(self.sock)):
-                try:
-                    return self.sock.recvfrom_into(self.buffer, size)
-                except (BlockingIOError, InterruptedError):
-                    return WAIT
+                return self.call_method("recvfrom_into", (self.buffer, size))
             while True:
                 length = sizeof(raw)
                 got = c_recvfrom(self.fd, view.buf, size, MSG_DONTWAIT, <sockaddr *> &raw, &length)
@@ -334,9 +329,8 @@ cdef class SockSendAll(SockOp):
 
     cdef object _by_method(self):
         while True:
-            try:
-                count = self.sock.send(self.data)
-            except (BlockingIOError, InterruptedError):
+            count = self.call_method("send", (self.data,))
+            if count is WAIT:
                 return WAIT
             self.data = memoryview(self.data)[count:]
             if not self.data:
@@ -350,10 +344,7 @@ cdef class SockSendTo(SockOp):
         cdef Py_buffer view
         cdef ssize_t count
         if not raw_from_address(family_of(self.sock), self.address, &raw, &length):
-            try:
-                return self.sock.sendto(self.data, self.address)
-            except (BlockingIOError, InterruptedError):
-                return WAIT
+            return self.call_method("sendto", (self.data, self.address))
         PyObject_GetBuffer(self.data, &view, PyBUF_SIMPLE)
         try:
             while True:
@@ -385,10 +376,10 @@ cdef class SockAccept(SockOp):
                 return WAIT
 
     def _by_method(self):
-        try:
-            connection, address = self.sock.accept()
-        except (BlockingIOError, InterruptedError):
+        accepted = self.call_method("accept", ())
+        if accepted is WAIT:
             return WAIT
+        connection, address = accepted
         connection.setblocking(False)
         return connection, address
 
