@@ -1,3 +1,5 @@
+from cpython.object cimport PyObject
+
 from uringloop._core.lifetime.guard cimport ur_guard
 from uringloop._core.handoff.waitlist cimport Waitlist
 
@@ -24,7 +26,9 @@ cdef class LockClaims:
     cdef Py_ssize_t sweep_at     # with this many claims, drop those whose coroutines have ended
     cdef dict noted              # under the guard: `held_locks` of the loop whose task acquired the lock; None: no Loop's task
 
+    cdef object read_hold(self, PyObject **noted)
     cdef object set_holder(self, object holder)
+    cdef bint swap_notified(self, Claim claim, bint notified) noexcept
     cdef object release_hold(self)
     cdef bint release_hold_of(self, object holder, dict noted) except -1
     cdef int note_loop(self, Waitlist lock) except -1

@@ -19,7 +19,7 @@ from weakref import ref
 from cython import no_gc_clear
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from uringloop._core.cpython.canaries import coroutine_frames_are_as_known, relied_on
 from uringloop._core.cpython.coroutine_frames cimport (
@@ -87,23 +87,12 @@ cdef class Claim:
         return self.end()
 
     def was_notified(self):
-        cdef LockClaims claims = self.claims
-        if claims is not None:
-            ur_guard_lock(&claims.guard)
-            self.notified = True
-            ur_guard_unlock(&claims.guard)
+        if self.claims is not None:
+            self.claims.swap_notified(self, True)
 
     def pass_on(self):
         """Its task was notified but will not act on that: give the notification to another waiter, at most once."""
-        cdef LockClaims claims = self.claims
-        cdef bint notified
-        if claims is None:
-            return
-        ur_guard_lock(&claims.guard)
-        notified = self.notified
-        self.notified = False
-        ur_guard_unlock(&claims.guard)
-        if notified:
+        if self.claims is not None and self.claims.swap_notified(self, False):
             self.line.hand_on()
 
     def give_up(self):
@@ -126,6 +115,24 @@ cdef class LockClaims:
         self.waiting = {}
         self.sweep_at = 64
 
+    cdef object read_hold(self, PyObject **noted):
+        """The holder. Sets `noted` to a new reference to the other field."""
+        cdef object holder
+        ur_guard_lock(&self.guard)
+        holder = self.holder
+        Py_INCREF(self.noted)
+        noted[0] = <PyObject *> self.noted
+        ur_guard_unlock(&self.guard)
+        return holder
+
+    cdef bint swap_notified(self, Claim claim, bint notified) noexcept:
+        """Set whether the claim's task has a notification; returns whether it had one."""
+        cdef bint before
+        ur_guard_lock(&self.guard)
+        before, claim.notified = claim.notified, notified
+        ur_guard_unlock(&self.guard)
+        return before
+
     cdef object set_holder(self, object holder):
         """Record the new holder; returns the previous one."""
         ur_guard_lock(&self.guard)
@@ -135,15 +142,11 @@ cdef class LockClaims:
 
     cdef object release_hold(self):
         """Record that the lock has no holder; returns the previous one."""
-        cdef object holder = None
-        cdef dict noted = None
-        ur_guard_lock(&self.guard)
-        holder, self.holder = self.holder, holder
-        noted, self.noted = self.noted, noted
-        ur_guard_unlock(&self.guard)
-        if noted is not None:
-            noted.pop(self, None)
-        return holder  # which may die now that the guard is free
+        cdef PyObject *noted
+        while True:
+            holder = self.read_hold(&noted)
+            if self.release_hold_of(holder, _taken(noted)):
+                return holder
 
     cdef bint release_hold_of(self, object holder, dict noted) except -1:
         """The same, if this is still the holder: another thread may have closed the holder's loop. False: it is not."""
@@ -195,11 +198,9 @@ cdef class LockClaims:
         """Hand the lock on if one of this loop's tasks still holds it. If the loop has no task left, the task that acquired
         the lock has ended without a release, and leaves that to others, as with asyncio's lock."""
         cdef Claim claim = Claim.__new__(Claim)
-        cdef object holder
-        cdef dict noted
-        ur_guard_lock(&self.guard)
-        holder, noted = self.holder, self.noted
-        ur_guard_unlock(&self.guard)
+        cdef PyObject *owned
+        cdef object holder = self.read_hold(&owned)
+        cdef dict noted = _taken(owned)
         if noted is not loop.held_locks:
             return
         claim.claims, claim.loop, claim.given_up = self, _weak(loop), True
@@ -228,13 +229,11 @@ cdef class LockClaims:
     cdef bint let_go(self) except -1:
         """The lock is being released. False: not by its holder but by a destroyed task that waited in a Condition, so the
         holder keeps the lock."""
-        cdef object holder
+        cdef PyObject *owned
         cdef dict noted
         while True:
-            holder = noted = None
-            ur_guard_lock(&self.guard)
-            holder, noted = self.holder, self.noted
-            ur_guard_unlock(&self.guard)
+            holder = self.read_hold(&owned)
+            noted = _taken(owned)
             if self.waiting and not self.is_released_by_holder(holder):
                 return False
             if self.release_hold_of(holder, noted):
@@ -260,12 +259,10 @@ cdef class LockClaims:
 
     cdef bint caller_has_died(self) except -1:
         """True: the caller caught the exception that destroys it, and now uses the lock as if it held it."""
-        cdef object outer = _taken(ur_own_frame(-1))
+        cdef PyObject *noted
+        cdef object outer = _taken(ur_own_frame(-1)), holder = self.read_hold(&noted)
         cdef Claim claim
-        cdef object holder
-        ur_guard_lock(&self.guard)
-        holder = self.holder
-        ur_guard_unlock(&self.guard)
+        _taken(noted)
         while outer is not None:
             if outer is holder:
                 return False
