@@ -105,7 +105,7 @@ class Run:
                     self.results.retried.pop()
                 self.results.samples.append(failure)
                 self._failures.add((row.name, candidate.name))
-                self._progress.note(f"zero for {candidate.name} in {row.name}: {reason}")
+                self._progress.note(f"{candidate.name} failed in {row.name}: {reason}")
             else:
                 self.results.samples.append(Sample(row.name, candidate.name, number, values))
             return

@@ -119,13 +119,13 @@ def row_lines(results: Results, row: Row, metric: Metric, columns: list[str]) ->
 
 
 def notes(results: Results) -> list[str]:
-    """Why cells are zero, rows missing, and what failed once."""
+    """Why cells are 0 and rows are missing, and which failures a second try did not repeat."""
     lines = []
     for row in results.rows:
         for name in results.ran(row):
             error = results.error(row, name)
             if error:
-                lines.append(f"zero: {name} in {row.name}: {error}")
+                lines.append(f"failed: {name} in {row.name}: {error}")
     lines += [f"skipped: {name}: {reason}" for name, reason in results.skipped.items()]
     lines += [f"failed once: {s.candidate} in {s.row}: {s.error}" for s in results.retried]
     return ["", *lines] if lines else []
