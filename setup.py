@@ -33,6 +33,7 @@ DEBUG_ONLY = {
     "uringloop._core.handoff.steps",
 }  # what tests alone use has no place in a release
 
+LAYOUT = "uringloop/_compiled.ld"
 SHARED = "uringloop._cython"  # what Cython adds to every module, once: its class of functions, for one
 
 DIRECTIVES = {
@@ -50,23 +51,10 @@ DIRECTIVES = {
 
 # Hidden visibility: only one init function is exported; modules reach each other through capsules.
 # no-strict-aliasing: memory shared with the kernel, sockaddr and cmsg are read through casts.
-# function-sections: the linker puts side by side what an import runs (LAYOUT).
+# function-sections: the linker puts side by side what an import runs (_compiled.ld).
 # no-plt: calls into the interpreter go through the GOT directly, one jump less each.
 COMPILE = ["-fvisibility=hidden", "-ffunction-sections", "-fno-strict-aliasing", "-fno-plt", "-Wall"]
 COMPILE += ["-O1", "-g", "-UNDEBUG"] if DEBUG else ["-O3", "-g0"]
-# The kernel maps code in steps of 64 KB. What all modules run once stands together: an import maps a third as much.
-LAYOUT = """
-SECTIONS {
-  .text.import : {
-    *(.text.startup)
-    *(.text.unlikely.init_uringloop_* .text.unlikely.__pyx_pymod_* .text.__pyx_pymod_create)
-    *(.text.__Pyx_Import* .text.__Pyx__Import* .text.__Pyx_copy_spec* .text.__Pyx_*Vtable* .text.__Pyx_ApiExport*)
-    *(.text.__Pyx_PyCode_New* .text.__Pyx_CreateCode* .text.__Pyx_Init* .text.__Pyx_modinit* .text.__Pyx_GetBuiltin*)
-    *(.text.__Pyx__GetModuleGlobal* .text.__Pyx_Fetch* .text.__Pyx_VerifyCached* .text.__Pyx_*Type_Ready*)
-    *(.text.unlikely.__Pyx_*)
-  }
-} INSERT BEFORE .text;
-"""
 # Generated code is left with unused names where assertions are off.
 COMPILE += ["-Wno-unused-function", "-Wno-unused-variable"]
 # CPython's own headers warn of their deprecated parts.
@@ -154,7 +142,7 @@ class BuildExt(build_ext):
         self.headers = sorted(glob("uringloop/**/*.h", recursive=True))
         (whole,) = self.distribution.ext_modules
         whole.sources = [source for module in self.modules for source in module.sources]
-        whole.depends = [*self.headers, "setup.py", *finder.depends]
+        whole.depends = [*self.headers, "setup.py", LAYOUT, *finder.depends]
         super().finalize_options()
 
     def build_extension(self, whole: Extension) -> None:
@@ -164,13 +152,11 @@ class BuildExt(build_ext):
             return
         with ThreadPoolExecutor(self.parallel) as pool:
             objects = list(pool.map(self.compile_module, self.modules))
-        layout = Path(self.build_temp, "layout.ld")
-        layout.write_text(LAYOUT)
         link = functools.partial(
             self.compiler.link_shared_object, objects, target, build_temp=self.build_temp, target_lang="c"
         )
         try:
-            link(extra_postargs=[f"-Wl,-T,{layout}"])
+            link(extra_postargs=[f"-Wl,-T,{LAYOUT}"])
         except LinkError:  # another linker than GNU's and LLVM's
             link()
 

@@ -8,14 +8,17 @@ from uringloop import _compiled
 if _compiled not in sys.meta_path:
     sys.meta_path.insert(0, _compiled)  # finds the compiled modules
 
-from uringloop.errors import UringUnavailable, UringUnavailableWarning
-from uringloop.loop import EventLoop, new_event_loop
-from uringloop.policy import EventLoopPolicy, install
-from uringloop.runner import run
-from uringloop.version import __version__
+try:
+    _compiled.start(True)
+    from uringloop.errors import UringUnavailable, UringUnavailableWarning
+    from uringloop.loop import EventLoop, new_event_loop
+    from uringloop.runner import run
+finally:
+    _compiled.start(False)
 
 if TYPE_CHECKING:
     from uringloop.files import fs, open_file
+    from uringloop.policy import EventLoopPolicy, install
     from uringloop.scheduler import Job, Scheduler, current_context
     from uringloop.sync import (
         AutoResetEvent,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
         Queue,
         Semaphore,
     )
+    from uringloop.version import __version__
 
 __all__ = [
     "AutoResetEvent",
@@ -59,9 +63,12 @@ __all__ = [
 ]
 
 # Imported on first use: a program with one loop, on the network, needs none of them. The room of all others is `sync`.
-_ROOMS = dict.fromkeys(("Job", "Scheduler", "current_context"), "scheduler") | dict.fromkeys(
-    ("fs", "open_file"), "files"
-)
+_ROOMS = {
+    **dict.fromkeys(("Job", "Scheduler", "current_context"), "scheduler"),
+    **dict.fromkeys(("fs", "open_file"), "files"),
+    **dict.fromkeys(("EventLoopPolicy", "install"), "policy"),
+    "__version__": "version",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -71,7 +78,7 @@ def __getattr__(name: str) -> object:
         room = importlib.import_module(f"uringloop.{_ROOMS.get(name, 'sync')}")
         globals()[name] = found = getattr(room, name)
         return found
-    if name in ("files", "inspect", "ops"):
+    if name in ("files", "ops", "policy", "version"):
         import importlib
 
         return importlib.import_module(f"uringloop.{name}")

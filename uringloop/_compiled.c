@@ -3,7 +3,11 @@
  *
  * This module finds and makes the others: `uringloop/__init__.py` puts it into sys.meta_path. It never runs their code
  * before they are imported, and holds nothing of theirs. setup.py writes the table of the modules, and of the folders
- * without an `__init__.py`, which importlib would otherwise look for in every folder of the path. */
+ * without an `__init__.py`, which importlib would otherwise look for in every folder of the path.
+ *
+ * While `uringloop/__init__.py` runs, modules that need each other are made here at once (ur_import): importlib takes
+ * as long to find and lock one as the module itself takes. The locks are not missed: what else imports a module of
+ * uringloop waits for `uringloop` first. Afterwards all imports are importlib's. */
 
 #include <Python.h>
 #include <string.h>
@@ -33,6 +37,9 @@ typedef struct {
     PyObject *package;    /* the folder that it is in */
 } State;
 
+static PyObject *starting; /* this module, while `uringloop/__init__.py` runs; a borrowed reference */
+static unsigned long starter; /* its thread */
+
 static int compare_names(const void *name, const void *module) {
     return strcmp(name, ((const Compiled *)module)->name);
 }
@@ -59,10 +66,10 @@ static PyObject *spec_of_module(PyObject *self, PyObject *name) {
     return spec;
 }
 
-/* A new reference: the spec of a folder, as a namespace package that is in one place. */
+/* A new reference: the spec of a folder, as a package without code. */
 static PyObject *spec_of_folder(PyObject *self, PyObject *name, const char *place) {
     State *state = PyModule_GetState(self);
-    PyObject *spec = PyObject_CallFunctionObjArgs(state->spec_class, name, Py_None, NULL);
+    PyObject *spec = PyObject_CallFunctionObjArgs(state->spec_class, name, self, NULL);
     PyObject *places = spec == NULL ? NULL : Py_BuildValue("[N]", PyUnicode_FromFormat("%U/%s", state->package, place));
     if (places == NULL || PyObject_SetAttrString(spec, "submodule_search_locations", places) < 0) {
         Py_CLEAR(spec);
@@ -113,7 +120,7 @@ static int check_claims(PyModuleDef *definition, PyObject *name) {
 #endif
 }
 
-/* A new reference: the module, whose code has not run yet. */
+/* A new reference: the module, whose code has not run yet; None for a folder, which importlib makes. */
 static PyObject *create_module(PyObject *self, PyObject *spec) {
     PyObject *name = PyObject_GetAttrString(spec, "name");
     if (name == NULL) {
@@ -121,7 +128,9 @@ static PyObject *create_module(PyObject *self, PyObject *spec) {
     }
     PyObject *module = NULL;
     const Compiled *found = PyUnicode_Check(name) ? find(name) : NULL;
-    if (found != NULL && found->init != NULL) {
+    if (found != NULL && found->init == NULL) {
+        module = Py_NewRef(Py_None);
+    } else if (found != NULL) {
         PyObject *definition = found->init(); /* static: no reference to give back */
         if (definition != NULL && check_claims((PyModuleDef *)definition, name) == 0) {
             module = PyModule_FromDefAndSpec((PyModuleDef *)definition, spec);
@@ -136,12 +145,121 @@ static PyObject *create_module(PyObject *self, PyObject *spec) {
 static PyObject *exec_module(PyObject *self, PyObject *module) {
     PyModuleDef *definition = PyModule_GetDef(module);
     if (definition == NULL) {
+        PyObject *name = PyErr_Occurred() ? NULL : PyModule_GetNameObject(module);
+        const Compiled *found = name == NULL ? NULL : find(name);
+        Py_XDECREF(name);
+        if (found != NULL && found->init == NULL) {
+            Py_RETURN_NONE;
+        }
         if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_ImportError, "that is no compiled module");
+            PyErr_SetString(PyExc_ImportError, "that is no compiled module of uringloop");
         }
         return NULL;
     }
     return PyModule_ExecDef(module, definition) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* A new reference: what importlib would make of the spec, before the module's code runs. */
+static PyObject *module_of(const Compiled *found, PyObject *name, PyObject *spec) {
+    if (found->init != NULL) { /* Cython's code sets the other names of modules from the spec */
+        PyObject *module = create_module(starting, spec);
+        if (module != NULL && PyObject_SetAttrString(module, "__spec__", spec) < 0) {
+            Py_CLEAR(module);
+        }
+        return module;
+    }
+    PyObject *module = PyModule_NewObject(name);
+    PyObject *places = PyObject_GetAttrString(spec, "submodule_search_locations");
+    if (module == NULL || places == NULL || PyObject_SetAttrString(module, "__path__", places) < 0 ||
+        PyObject_SetAttrString(module, "__package__", name) < 0 || PyObject_SetAttrString(module, "__spec__", spec) < 0 ||
+        PyObject_SetAttrString(module, "__loader__", starting) < 0) {
+        Py_CLEAR(module);
+    }
+    Py_XDECREF(places);
+    return module;
+}
+
+static PyObject *import_at_once(PyObject *name, const Compiled *found);
+
+/* A new reference: the package that the module is in. Sets `last` to where the module's own name begins. */
+static PyObject *package_of(PyObject *name, Py_ssize_t *last) {
+    Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), -1);
+    PyObject *above = dot < 0 ? NULL : PyUnicode_Substring(name, 0, dot);
+    const Compiled *found = above == NULL ? NULL : find(above);
+    PyObject *package = NULL;
+    if (found != NULL) {
+        package = import_at_once(above, found);
+    } else if (above != NULL && !PyErr_Occurred()) {
+        package = PyImport_Import(above);
+    }
+    Py_XDECREF(above);
+    *last = dot + 1;
+    return package;
+}
+
+/* A new reference: the module, imported without importlib's help. */
+static PyObject *import_at_once(PyObject *name, const Compiled *found) {
+    PyObject *module = PyImport_GetModule(name);
+    if (module != NULL || PyErr_Occurred()) {
+        return module;
+    }
+    PyObject *all = PyImport_GetModuleDict(), *spec = NULL, *own_name = NULL, *done = NULL;
+    Py_ssize_t last;
+    PyObject *package = package_of(name, &last);
+    if (package == NULL) {
+        return NULL;
+    }
+    spec = found->init == NULL ? spec_of_folder(starting, name, found->place) : spec_of_module(starting, name);
+    module = spec == NULL ? NULL : module_of(found, name, spec);
+    if (module == NULL || PyObject_SetItem(all, name, module) < 0) {
+        goto end;
+    }
+    done = exec_module(starting, module);
+    if (done == NULL) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback);
+        if (PyObject_DelItem(all, name) < 0) {
+            PyErr_Clear();
+        }
+        PyErr_Restore(type, error, traceback);
+        goto end;
+    }
+    own_name = PyUnicode_Substring(name, last, PyUnicode_GET_LENGTH(name));
+    if (own_name == NULL || PyObject_SetAttr(package, own_name, module) < 0) {
+        Py_CLEAR(done);
+    }
+end:
+    if (done == NULL) {
+        Py_CLEAR(module);
+    }
+    Py_DECREF(package);
+    Py_XDECREF(spec);
+    Py_XDECREF(own_name);
+    Py_XDECREF(done);
+    return module;
+}
+
+/* What the modules in this file call instead of PyImport_ImportModule (_compiled.h). */
+PyObject *ur_import(const char *text) {
+    if (starting == NULL || starter != PyThread_get_thread_ident()) {
+        return PyImport_ImportModule(text);
+    }
+    PyObject *name = PyUnicode_FromString(text);
+    const Compiled *found = name == NULL ? NULL : find(name);
+    PyObject *module = NULL;
+    if (found != NULL) {
+        module = import_at_once(name, found);
+    } else if (name != NULL && !PyErr_Occurred()) {
+        module = PyImport_Import(name);
+    }
+    Py_XDECREF(name);
+    return module;
+}
+
+static PyObject *start(PyObject *self, PyObject *on) {
+    starter = PyThread_get_thread_ident();
+    starting = on == Py_True ? self : NULL;
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
@@ -149,6 +267,7 @@ static PyMethodDef methods[] = {
     {"create_module", create_module, METH_O, NULL},
     {"exec_module", exec_module, METH_O, NULL},
     {"names", names, METH_NOARGS, NULL},
+    {"start", start, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

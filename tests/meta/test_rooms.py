@@ -22,7 +22,7 @@ def mirrored(test: Path) -> list[Path]:
     places = [PACKAGE.joinpath(*room), PROJECT.joinpath(*room)]
     if room:
         places.append(PACKAGE.joinpath(f"_{room[0]}", *room[1:]))
-    found = [place / f"{name}{kind}" for place in places for kind in (".py", ".pyx")]
+    found = [place / f"{name}{kind}" for place in places for kind in (".py", ".pyx", ".c")]
     return (
         found
         + [place / name / "__init__.py" for place in places]
@@ -39,7 +39,7 @@ def test_compiled_module_has_a_declaration_and_a_header(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.pyi")), ids=name_of)
 def test_stub_has_a_compiled_module(path: Path) -> None:
-    assert path.with_suffix(".pyx").exists()
+    assert path.with_suffix(".pyx").exists() or path.with_suffix(".c").exists()
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)

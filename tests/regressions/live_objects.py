@@ -20,6 +20,8 @@ from typing import Any
 from objects_without_init import NOT_CALLED, Calls, prepare
 
 import uringloop
+from uringloop._core.tls.connection import TlsConnection
+from uringloop._core.tls.transport import TlsTransport
 from uringloop.files import FixedBuffers
 
 Makers = dict[str, Callable[[], Awaitable[Any]]]
@@ -85,12 +87,10 @@ async def tls() -> Makers:
 
     async def connection() -> Any:
         loop = asyncio.get_running_loop()
-        return uringloop._core.tls.connection.TlsConnection(  # type: ignore[attr-defined]
-            loop, Application(), context, None, False, "localhost", True, 10, 10
-        )
+        return TlsConnection(loop, Application(), context, None, False, "localhost", True, 10, 10)
 
     async def transport() -> Any:
-        return uringloop._core.tls.transport.TlsTransport(await connection())  # type: ignore[attr-defined]
+        return TlsTransport(await connection())
 
     async def shaking_hands() -> Any:
         ours, theirs = socket.socketpair()

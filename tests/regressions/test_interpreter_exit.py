@@ -58,6 +58,7 @@ def test_an_unclosed_loop_says_nothing_at_the_interpreters_end(engine: str, left
     """What is alive in the interpreter's last collection has no modules any more."""
     code = """
         import asyncio, socket, ssl, sys, uringloop
+        import uringloop._core.tls.transport
 
         class Holds(asyncio.Protocol):
             def connection_made(self, transport):

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from uringloop._core.transport.accept import AcceptOp
 from uringloop._core.transport.accepted import connected
-from uringloop.inspect.creation import creation_note, creation_stack
 from uringloop.net import Socket
 from uringloop.net.readers import descriptor
 
 if TYPE_CHECKING:
+    import traceback
+
     from uringloop.loop import EventLoop
 
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -45,7 +46,11 @@ class Listener:
         self._server = server
         self._timeouts = timeouts
         self._context = context or contextvars.copy_context()
-        self._made_at = creation_stack(loop)
+        self._made_at: traceback.StackSummary | None = None
+        if loop.get_debug():
+            from uringloop.inspect.creation import creation_stack
+
+            self._made_at = creation_stack(loop)
         self._failing = False  # accept() has failed since the last connection, and the failure was reported
         self._accept = AcceptOp(loop, descriptor(sock), self)
         self._accept.start()
@@ -62,6 +67,8 @@ class Listener:
     def report_unclosed(self) -> None:
         """In debug mode: warn that the loop closes while this server was never stopped."""
         if self._made_at is not None:
+            from uringloop.inspect.creation import creation_note
+
             message = f"unclosed server {self._server!r}{creation_note(self._made_at)}"
             warnings.warn(message, ResourceWarning, stacklevel=3, source=self._server)
 

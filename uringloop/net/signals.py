@@ -6,9 +6,9 @@ signal that arrives just before it goes to sleep."""
 
 from __future__ import annotations
 
+import _socket
 import os
 import signal
-import socket
 import threading
 import weakref
 from asyncio import coroutines
@@ -33,7 +33,7 @@ def _run_again(handle: Handle) -> None:
         handle._run()
 
 
-def _close(pair: tuple[socket.socket, socket.socket]) -> None:
+def _close(pair: tuple[_socket.socket, _socket.socket]) -> None:
     for end in pair:
         end.close()
 
@@ -44,7 +44,7 @@ class Signals:
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._handlers: dict[int, Handle] = {}
-        self._pair: tuple[socket.socket, socket.socket] | None = None
+        self._pair: tuple[_socket.socket, _socket.socket] | None = None
         self._inherited = False  # the pair belongs to a parent process
         self._heard = False  # the interpreter still writes signal numbers to the pair
         self._closed = False
@@ -106,9 +106,8 @@ class Signals:
             self._drop_pair()
         made = self._pair is None
         if self._pair is None:
-            inner, outer = self._pair = socket.socketpair()
-            inner.setblocking(False)
-            outer.setblocking(False)
+            # socket.socketpair() and setblocking() take two more system calls for each end, in every run of a loop.
+            self._pair = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK)
         try:
             signal.set_wakeup_fd(self._pair[1].fileno())
         except ValueError:
@@ -214,7 +213,7 @@ class Signals:
 _living: weakref.WeakSet[Signals] = weakref.WeakSet()
 
 # Pairs of loops that were closed outside the main thread; only the main thread can stop the interpreter's writes.
-_abandoned: list[tuple[socket.socket, socket.socket]] = []
+_abandoned: list[tuple[_socket.socket, _socket.socket]] = []
 
 
 def _after_fork_in_child() -> None:
