@@ -341,15 +341,6 @@ def test_closing_the_loop_removes_its_handlers(new_loop: Callable[..., Any]) -> 
 
 
 @pytest.mark.engines("uring", "epoll", "fake")
-def test_the_end_of_the_interpreter_may_take_the_sockets_first(new_loop: Callable[..., Any]) -> None:
-    loop = new_loop()
-    loop.run_until_complete(asyncio.sleep(0))
-    for end in loop._signals._pair:
-        end.close()
-    loop.close()
-
-
-@pytest.mark.engines("uring", "epoll", "fake")
 def test_a_foreign_wakeup_descriptor_is_left_alone(loop: Any) -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)

@@ -1,12 +1,11 @@
 """Signals: add_signal_handler, and waking the loop for every signal that has a Python handler.
 
-The interpreter's C handler writes each signal's number into one end of a socket pair; the loop reads the other end
+The interpreter's C handler writes each signal's number into one end of a pipe; the loop reads the other end
 through the ring. So a signal wakes the loop whichever thread the kernel delivers it to, and the loop doesn't miss a
 signal that arrives just before it goes to sleep."""
 
 from __future__ import annotations
 
-import _socket
 import os
 import signal
 import threading
@@ -25,7 +24,7 @@ _is_coroutine_function = getattr(coroutines, "_iscoroutinefunction", None) or co
 
 
 def _ignore(signum: int, frame: object) -> None:
-    """The Python-level handler of add_signal_handler. Does nothing: the number in the socket pair is enough."""
+    """The Python-level handler of add_signal_handler. Does nothing: the number in the pipe is enough."""
 
 
 def _run_again(handle: Handle) -> None:
@@ -33,9 +32,9 @@ def _run_again(handle: Handle) -> None:
         handle._run()
 
 
-def _close(pair: tuple[_socket.socket, _socket.socket]) -> None:
+def _close(pair: tuple[int, int]) -> None:
     for end in pair:
-        end.close()
+        os.close(end)
 
 
 class Signals:
@@ -44,7 +43,7 @@ class Signals:
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._handlers: dict[int, Handle] = {}
-        self._pair: tuple[_socket.socket, _socket.socket] | None = None
+        self._pair: tuple[int, int] | None = None
         self._inherited = False  # the pair belongs to a parent process
         self._heard = False  # the interpreter still writes signal numbers to the pair
         self._closed = False
@@ -101,15 +100,16 @@ class Signals:
             raise ValueError(f"invalid signal number {signum}")
 
     def _listen(self) -> None:
-        """Make the interpreter write to our socket pair. Raises ValueError outside the main thread."""
+        """Make the interpreter write to our pipe. Raises ValueError outside the main thread."""
         if self._inherited:
             self._drop_pair()
         made = self._pair is None
         if self._pair is None:
-            # socket.socketpair() and setblocking() take two more system calls for each end, in every run of a loop.
-            self._pair = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK)
+            self._pair = os.pipe2(
+                os.O_NONBLOCK | os.O_CLOEXEC
+            )  # a socket pair takes twice as long to make and close
         try:
-            signal.set_wakeup_fd(self._pair[1].fileno())
+            signal.set_wakeup_fd(self._pair[1])
         except ValueError:
             if made:
                 self._drop_pair()
@@ -118,16 +118,15 @@ class Signals:
         while _abandoned:  # the interpreter no longer writes to these
             _close(_abandoned.pop())
         if made:
-            self._loop._add_reader(self._pair[0].fileno(), self._arrived)
+            self._loop._add_reader(self._pair[0], self._arrived)
 
     def _drop_pair(self) -> None:
         self._inherited = False
         if self._pair is None:
             return
         pair, self._pair = self._pair, None
-        fd = pair[0].fileno()
-        if fd >= 0 and not self._loop.is_closed():  # the collector may have closed the pair before the loop
-            self._loop._remove_reader(fd)
+        if not self._loop.is_closed():
+            self._loop._remove_reader(pair[0])
         if self._heard:  # the interpreter writes to this number, so no other file may get it
             _abandoned.append(pair)
             return
@@ -137,7 +136,7 @@ class Signals:
         """In a child process that was forked inside a turn of the loop and may continue it: leave the pair to the
         parent. If the child runs another turn, that turn makes a pair of its own."""
         if self._pair is not None and self._loop._thread_id == threading.get_ident():
-            self._loop._remove_reader(self._pair[0].fileno())
+            self._loop._remove_reader(self._pair[0])
             self._loop.call_soon(self._listen_in_child)
 
     def _listen_in_child(self) -> None:
@@ -152,7 +151,7 @@ class Signals:
             return
         try:
             listening = signal.set_wakeup_fd(-1)
-            if listening != self._pair[1].fileno():
+            if listening != self._pair[1]:
                 signal.set_wakeup_fd(listening)  # the descriptor of another loop or library
         except (ValueError, OSError):
             return  # not in the main thread, or the interpreter is shutting down
@@ -161,7 +160,7 @@ class Signals:
     def _arrived(self) -> None:
         assert self._pair is not None
         try:
-            numbers = self._pair[0].recv(4096)
+            numbers = os.read(self._pair[0], 4096)
         except (BlockingIOError, InterruptedError):
             return
         for signum in numbers:
@@ -177,9 +176,9 @@ class Signals:
             return None
         try:
             previous = signal.set_wakeup_fd(-1)
-            if any(pair[1].fileno() == previous for pair in _abandoned):
+            if any(pair[1] == previous for pair in _abandoned):
                 previous = -1
-            if previous != -1 and (self._pair is None or previous != self._pair[1].fileno()):
+            if previous != -1 and (self._pair is None or previous != self._pair[1]):
                 # Another loop's handlers or an embedding program use the wakeup descriptor: leave it to them. A
                 # signal still ends the loop's wait with EINTR.
                 signal.set_wakeup_fd(previous)
@@ -213,7 +212,7 @@ class Signals:
 _living: weakref.WeakSet[Signals] = weakref.WeakSet()
 
 # Pairs of loops that were closed outside the main thread; only the main thread can stop the interpreter's writes.
-_abandoned: list[tuple[_socket.socket, _socket.socket]] = []
+_abandoned: list[tuple[int, int]] = []
 
 
 def _after_fork_in_child() -> None:
@@ -227,7 +226,7 @@ def _after_fork_in_child() -> None:
         if signals._pair is not None:
             signals._inherited = True
             signals._heard = False
-            if signals._pair[1].fileno() == listening:
+            if signals._pair[1] == listening:
                 listening = -1
             signals._leave_pair_to_parent()
     if listening != -1:
