@@ -21,7 +21,6 @@ EXCEPTIONS: dict[str, int] = {
     "uringloop/_core/handoff/waitlist.pyx": 517,
     # One class each, of which every part needs the state of all others.
     "uringloop/_core/transport/datagram.pyx": 508,
-    "uringloop/_core/transport/stream.pyx": 513,
     "uringloop/_core/tls/connection.pyx": 503,
     "uringloop/_core/engine/uring.pyx": 512,
     "uringloop/files/byte_file.pyx": 510,

@@ -4,7 +4,7 @@
 from asyncio import exceptions, streams
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.string cimport memcpy
 
 from uringloop._core.cpython.attributes cimport attributes_of
@@ -49,17 +49,9 @@ cdef bint can_feed(object protocol) except -1:
     return True
 
 
-cdef int feed(object protocol, const char *data, Py_ssize_t length) except -1:
-    """Append to the reader's buffer, wake the task that waits, and pause reading if the buffer is too full."""
-    return _feed(protocol, data, length, None)
-
-
-cdef int feed_bytes(object protocol, bytes data) except -1:
-    """The same with a bytes object, which may itself become the reader's result."""
-    return _feed(protocol, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), data)
-
-
-cdef int _feed(object protocol, const char *data, Py_ssize_t length, bytes whole) except -1:
+cdef int feed(object protocol, const char *data, Py_ssize_t length, bytes whole) except -1:
+    """Append to the reader's buffer, wake the task that waits, and pause reading if the buffer is too full. `whole` is None,
+    or the same data as an object, which may itself become the reader's result."""
     cdef object reference = attributes_of(protocol)["_stream_reader_wr"]
     cdef object stream, buffer, waiter
     cdef dict attributes

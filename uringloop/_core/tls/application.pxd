@@ -1,6 +1,6 @@
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.tls.records cimport Records
-from uringloop._core.transport.transport cimport Sink
+from uringloop._core.transport.protocol_kind cimport ProtocolKind
 
 
 cdef enum TlsStage:
@@ -15,9 +15,7 @@ cdef class Application:
     cdef Loop loop
     cdef readonly object protocol    # None once the connection is lost
     cdef readonly object transport   # the transport that the protocol got; None likewise
-    cdef Sink sink                   # the protocol, if it is a compiled one; otherwise None
-    cdef bint buffered               # the protocol is a BufferedProtocol
-    cdef bint feeds                  # the protocol is asyncio's own for streams, whose reader is fed directly
+    cdef ProtocolKind kind           # how the protocol takes data
     cdef TlsStage stage
     cdef long called_turn            # the turn that `called` belongs to
     cdef long called                 # how many buffers of a BufferedProtocol were used in that turn

@@ -1,24 +1,22 @@
 # Application: the plain-text side of a TLS connection. Owns the application's protocol and the record of the calls it got;
 # passes it plain text in the form that it takes, as long as it wants data. Knows nothing of the transport below.
-from asyncio import protocols
 from asyncio.log import logger
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
 from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.loop.loop cimport Loop, may_fill
-from uringloop._core.streams.feed cimport can_feed, feed_bytes
+from uringloop._core.streams.feed cimport feed
 from uringloop._core.tls.records cimport Records
 from uringloop._core.transport.flow_control cimport tell_flow
+from uringloop._core.transport.protocol_kind cimport PROTOCOL_BUFFERED, PROTOCOL_PLAIN, PROTOCOL_SINK, PROTOCOL_STREAM, kind_of
 from uringloop._core.transport.transport cimport Sink
 
 cdef extern from "Python.h":
     object PyObject_VectorcallMethod(object name, PyObject **args, size_t nargsf, PyObject *kwnames)
     size_t PY_VECTORCALL_ARGUMENTS_OFFSET
-
-cdef object _BufferedProtocol = protocols.BufferedProtocol
 
 
 cdef inline object call(object protocol, str name, object arg):
@@ -35,10 +33,7 @@ cdef class Application:
         self.set_protocol(protocol)
 
     cdef int set_protocol(self, object protocol) except -1:
-        self.protocol = protocol
-        self.buffered = isinstance(protocol, _BufferedProtocol)
-        self.feeds = can_feed(protocol)
-        self.sink = <Sink> protocol if isinstance(protocol, Sink) else None
+        self.protocol, self.kind = protocol, kind_of(protocol)
         return 0
 
     cdef bint wants_data(self) noexcept:
@@ -48,19 +43,19 @@ cdef class Application:
         """Deliver all plain text. The protocol may pause, close or be replaced after every piece; its errors are raised."""
         cdef bytes data
         while self.wants_data() and not records.dry and not records.ended:
-            if self.buffered:
+            if self.kind == PROTOCOL_BUFFERED:
                 if not may_fill(self.loop, &self.called_turn, &self.called):
                     self.sated = True
                     break
                 self._fill_buffers(records)
-            elif self.sink is not None:
+            elif self.kind == PROTOCOL_SINK:
                 self._pass_on(records)
             else:
                 data = records.read_all()
                 if PyBytes_GET_SIZE(data) == 0:
                     pass
-                elif self.feeds:
-                    feed_bytes(self.protocol, data)
+                elif self.kind == PROTOCOL_STREAM:
+                    feed(self.protocol, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), data)
                 else:
                     call(self.protocol, "data_received", data)
         return 0
@@ -69,7 +64,7 @@ cdef class Application:
         """Deliver one record to a receiver that copies it."""
         cdef char *scratch = self.loop.engine.scratch()
         cdef Py_ssize_t count = records.read_into(scratch, SCRATCH_SIZE)
-        return self.sink.bytes_arrived(scratch, count) if count else 0
+        return (<Sink?> self.protocol).bytes_arrived(scratch, count) if count else 0
 
     cdef int _fill_buffers(self, Records records) except -1:
         """Decrypt straight into a buffer of the protocol, until that is full or no plain text is left."""
@@ -112,8 +107,8 @@ cdef class Application:
         if tell and (self.stage == STAGE_MADE or self.stage == STAGE_EOF):
             self.stage = STAGE_LOST
             (<object> self.loop).call_soon(self.protocol.connection_lost, error)
-        self.protocol = self.transport = self.sink = None
-        self.buffered = self.feeds = False
+        self.protocol = self.transport = None
+        self.kind = PROTOCOL_PLAIN
         return 0
 
     cdef int tell_flow(self, object connection, bint pause) except -1:

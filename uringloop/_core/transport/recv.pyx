@@ -5,7 +5,7 @@
 # Small arrivals come in provided buffers, many per system call, and are copied out. For large arrivals the copy costs more
 # than a system call: such a stream is polled, and received straight into the destination.
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t
 
 from uringloop._core.engine.engine cimport Engine
@@ -205,8 +205,10 @@ cdef class RecvOp(Op):
         """Deliver the arrived data in order, as long as the transport wants it."""
         cdef Transport transport = self.transport
         cdef int number, length
+        cdef bytes kept
         while self.undelivered and transport.wants_data():
-            transport.deliver_bytes(self.undelivered.pop(0))
+            kept = <bytes> self.undelivered.pop(0)
+            transport.data_arrived(PyBytes_AS_STRING(kept), PyBytes_GET_SIZE(kept), kept)
         while self.first >= 0:
             if not transport.wants_data():
                 return self._copy_undelivered()
@@ -214,7 +216,7 @@ cdef class RecvOp(Op):
             self.first = self.pool.arrivals[number].next
             length = self.pool.arrivals[number].length
             try:
-                transport.data_arrived(self.pool.addresses[number], length)
+                transport.data_arrived(self.pool.addresses[number], length, None)
             finally:
                 self.pool.give_back(number)
             self._measure(length)

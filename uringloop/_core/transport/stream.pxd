@@ -1,7 +1,8 @@
 from uringloop._core.loop.loop cimport Loop
+from uringloop._core.transport.protocol_kind cimport ProtocolKind
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.send cimport SendOp
-from uringloop._core.transport.transport cimport Sink, Transport
+from uringloop._core.transport.transport cimport Transport
 
 
 cdef bytes joined(object list_of_data)
@@ -11,9 +12,7 @@ cdef class StreamTransport(Transport):
     # The loop's thread only.
     cdef RecvOp recv
     cdef SendOp send             # made by the first write
-    cdef bint buffered           # the protocol is a BufferedProtocol
-    cdef Sink sink               # the protocol, if it is a compiled one; otherwise None
-    cdef bint feeds              # the protocol is asyncio's own for streams, whose reader is fed directly
+    cdef ProtocolKind kind       # how the protocol takes data
     # No states of the transport, because each direction of a stream ends without the other:
     cdef readonly bint _paused   # pause_reading() was called
     cdef bint ended              # the peer has ended its side of the stream
@@ -31,7 +30,6 @@ cdef class StreamTransport(Transport):
     cdef int send_failure(self) except -1
     cdef int receive_failure(self) except -1
     cdef int refuse_write(self, str name) except -1
-    cdef int _feed_whole(self, bytes data) except -1
     cdef int _hold_first(self, const char *data, Py_ssize_t length) except -1
     cdef bint _is_room(self, object buffer, Py_buffer *view) except -1
     cdef Py_ssize_t _receive_into_buffer(self) except? -32000

@@ -1,7 +1,7 @@
 # StreamTransport: TCP and Unix stream connections, with asyncio's Transport interface. Owns one RecvOp and, from the first
 # write on, one SendOp. It delivers arrived data to a Protocol or a BufferedProtocol, and decides when queued writes,
 # half-closing and closing are done.
-from asyncio import base_events, constants, protocols
+from asyncio import base_events, constants
 from asyncio.log import logger
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -17,7 +17,10 @@ from uringloop._core.engine.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.kernel.libc cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
 from uringloop._core.loop.loop cimport Loop, may_fill, runs_here, sends_at_once
 from uringloop._core.lifetime.guard cimport ur_only_core_makes
-from uringloop._core.streams.feed cimport can_feed, feed, feed_bytes
+from uringloop._core.streams.feed cimport feed
+from uringloop._core.transport.protocol_kind cimport (
+    PROTOCOL_BUFFERED, PROTOCOL_PLAIN, PROTOCOL_SINK, PROTOCOL_STREAM, kind_of,
+)
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.reports cimport count_late_write
 from uringloop._core.transport.send cimport SendOp
@@ -34,7 +37,6 @@ cdef extern from *:
     object steal "ur_steal"(PyObject *owned)  # the reference becomes the result's
     PyObject *PyBytes_FromStringAndSize_raw "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
 
-cdef object _BufferedProtocol = protocols.BufferedProtocol
 cdef enum:
     MOST_FED = 262144
 
@@ -71,9 +73,7 @@ cdef class StreamTransport(Transport):
 
     def set_protocol(self, protocol):
         before = self._protocol
-        self.buffered = isinstance(protocol, _BufferedProtocol)
-        self.feeds = can_feed(protocol)
-        self.sink = <Sink> protocol if isinstance(protocol, Sink) else None
+        self.kind = kind_of(protocol)
         Transport.set_protocol(self, protocol)
         if self.writing_paused and before is not None and before is not protocol:
             self._hand_over_pause(before)
@@ -134,54 +134,37 @@ cdef class StreamTransport(Transport):
         if self._loop._debug:
             logger.debug("%r resumes reading", self)
 
-    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
-        if self.sink is not None:
-            return self._to_sink(data, length)
-        if self.buffered:
+    cdef int data_arrived(self, const char *data, Py_ssize_t length, bytes whole) except -1:
+        if self.kind == PROTOCOL_BUFFERED:
             return self._to_buffers(data, length)
-        if self.feeds:
-            try:
-                return feed(self._protocol, data, length)
-            except (SystemExit, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
-        return self.deliver_bytes(PyBytes_FromStringAndSize(data, length))
-
-    cdef int _feed_whole(self, bytes data) except -1:
+        if self.kind == PROTOCOL_PLAIN and whole is None:
+            whole = PyBytes_FromStringAndSize(data, length)
         try:
-            return feed_bytes(self._protocol, data)
+            if self.kind == PROTOCOL_PLAIN:
+                self.call("data_received", whole)
+            elif self.kind == PROTOCOL_STREAM:
+                feed(self._protocol, data, length, whole)
+            else:
+                self._to_sink(data, length)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
             return self.fatal(error, "Fatal error: protocol.data_received() call failed.")
-
-    cdef int deliver_bytes(self, bytes data) except -1:
-        if self.buffered or self.sink is not None:
-            return Transport.deliver_bytes(self, data)
-        if self.feeds:
-            return self._feed_whole(data)
-        try:
-            self.call("data_received", data)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            self.fatal(error, "Fatal error: protocol.data_received() call failed.")
         return 0
 
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
         cdef PyObject *data
         cdef ssize_t got
         cdef char *scratch
-        if self.sink is not None:
+        if self.kind == PROTOCOL_SINK:
             scratch = self.engine.scratch()
             got = c_recv(self.fd, scratch, min(expected, <Py_ssize_t> SCRATCH_SIZE), MSG_DONTWAIT)
             if got > 0:
-                self._to_sink(scratch, got)
+                self.data_arrived(scratch, got, None)
             return -errno if got < 0 else got
-        if self.buffered:
+        if self.kind == PROTOCOL_BUFFERED:
             return self._receive_into_buffer()
-        if self.feeds:
+        if self.kind == PROTOCOL_STREAM:
             expected = min(expected, <Py_ssize_t> MOST_FED)  # a full reader can pause us only after each piece
         data = PyBytes_FromStringAndSize_raw(NULL, expected)
         got = c_recv(self.fd, PyBytes_AS_STRING(<bytes> data), expected, MSG_DONTWAIT)
@@ -192,20 +175,13 @@ cdef class StreamTransport(Transport):
         if got < expected:
             _PyBytes_Resize(&data, got)
         received = <bytes> steal(data)
-        if self.feeds:
-            self._feed_whole(received)
-        else:
-            self.deliver_bytes(received)
+        self.data_arrived(PyBytes_AS_STRING(received), got, received)
         return got
 
     cdef int _to_sink(self, const char *data, Py_ssize_t length) except -1:
         context_enter(<PyObject *> self.cvars)
         try:
-            self.sink.bytes_arrived(data, length)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            self.fatal(error, "Fatal error: protocol.data_received() call failed.")
+            (<Sink?> self._protocol).bytes_arrived(data, length)
         finally:
             context_exit(<PyObject *> self.cvars)
         return 0
@@ -254,7 +230,7 @@ cdef class StreamTransport(Transport):
         cdef Py_ssize_t count
         cdef str failed = "Fatal error: protocol.get_buffer() call failed."
         while length > 0:
-            if not self.buffered or not self.wants_data() or not self.may_call():
+            if self.kind != PROTOCOL_BUFFERED or not self.wants_data() or not self.may_call():
                 break
             try:
                 buffer = self.call("get_buffer", -1)
@@ -276,7 +252,7 @@ cdef class StreamTransport(Transport):
                 return self.fatal(error, failed)
         if length > 0 and self.state < TRANSPORT_CLOSING:
             if self.wants_data():  # the protocol may be of another kind by now
-                return self.deliver_bytes(PyBytes_FromStringAndSize(data, length))
+                return self.data_arrived(data, length, None)
             self._hold_first(data, length)
         return 0
 
@@ -476,7 +452,7 @@ cdef class StreamTransport(Transport):
         try:
             Transport._call_connection_lost(self, error)
         finally:
-            self.sink = None  # it may refer to us
+            self.kind = PROTOCOL_PLAIN
             if self.empty_waiter is not None and not self.empty_waiter.done():
                 self.empty_waiter.set_exception(ConnectionError("Connection is closed by peer"))
 

@@ -51,8 +51,7 @@ cdef class Transport:
     cdef int start_releasing(self) except -1
     cdef int released(self) except -1
     cdef int close_descriptor(self) except -1
-    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1
-    cdef int deliver_bytes(self, bytes data) except -1
+    cdef int data_arrived(self, const char *data, Py_ssize_t length, bytes whole) except -1
     cdef int eof_arrived(self) except -1
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000
     cdef bint wants_data(self) noexcept

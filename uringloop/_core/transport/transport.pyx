@@ -452,13 +452,10 @@ cdef class Transport:
 
     # Implemented by the subclasses
 
-    cdef int data_arrived(self, const char *data, Py_ssize_t length) except -1:
-        """Deliver bytes from a receive buffer, which is given back when this returns."""
+    cdef int data_arrived(self, const char *data, Py_ssize_t length, bytes whole) except -1:
+        """Deliver bytes. If `whole` is None, they lie in a receive buffer, which is given back when this returns; otherwise
+        they are those of `whole`."""
         return 0
-
-    cdef int deliver_bytes(self, bytes data) except -1:
-        """Deliver bytes that were kept while reading was paused."""
-        return self.data_arrived(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
     cdef int eof_arrived(self) except -1:
         return 0
