@@ -107,6 +107,23 @@ def test_a_part_of_a_file_goes_through_a_transport(
 
 
 @pytest.mark.contract
+def test_a_file_follows_a_small_write_of_the_same_turn(
+    loop: asyncio.AbstractEventLoop, run: Any, file: Any
+) -> None:
+    async def main() -> None:
+        left, right = socket.socketpair()
+        _, sink = await loop.create_connection(Sink, sock=right)
+        transport, _ = await loop.create_connection(asyncio.Protocol, sock=left)
+        transport.write(b"before")  # it waits for the end of the turn, and sendfile() for the end of its send
+        await loop.sendfile(transport, file)
+        transport.close()
+        await sink.lost
+        assert sink.received == b"before" + DATA
+
+    run(main())
+
+
+@pytest.mark.contract
 def test_objects_without_a_descriptor_are_read_and_sent(loop: asyncio.AbstractEventLoop, run: Any) -> None:
     async def main() -> None:
         for fallback in (True, False):

@@ -7,6 +7,10 @@ from uringloop._core.transport.transport cimport Transport
 cdef enum:
     PIECES_A_SEND = 64
 
+cdef enum SendOutcome:
+    SEND_QUEUED     # all of it is sent, or will be when the turn ends
+    SEND_BACKLOG    # the socket doesn't take it, and the queue is longer than the caller wants
+
 cdef struct Gather:
     # A message of many pieces, made only for transports that need one.
     msghdr header
@@ -26,9 +30,12 @@ cdef class SendOp(Op):
     cdef Gather *gather         # NULL until it is needed
     cdef bint blocked           # the socket was full: wait until it is writable first
     cdef bint took_large_write  # the socket has taken all of a large write at once before
+    cdef bint must_tell         # the transport waits for the end of a send; it alone sets this
     cdef int result             # the kernel's last result
     cdef bint has_result
 
+    cdef int write(self, bytes data, Py_ssize_t high) except? -32000
+    cdef int push(self, Py_ssize_t high) except? -32000
     cdef int append(self, bytes data) except -1
     cdef int try_now(self) noexcept
     cdef bint may_gather(self, Py_ssize_t high) noexcept

@@ -22,6 +22,7 @@ from uringloop._core.kernel.libc cimport (
     EAGAIN, ECANCELED, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL, c_send, c_sendmsg, errno, iovec, msghdr,
 )
 from uringloop._core.kernel.probe cimport kernel_features, sizes
+from uringloop._core.loop.loop cimport sends_at_once
 from uringloop._core.transport.transport cimport TRANSPORT_LOST, TRANSPORT_RELEASING, Transport
 
 cdef extern from "Python.h":
@@ -46,6 +47,28 @@ cdef class SendOp(Op):
 
     cdef object requester(self):
         return self.transport
+
+    cdef int write(self, bytes data, Py_ssize_t high) except? -32000:
+        """Queue the data, and send it at the end of this turn at the latest. A queue of more than `high` bytes may be too
+        much for the socket, which is tried at once. Return a SendOutcome, or -errno."""
+        self.append(data)
+        if self.size > high and not self.may_gather(high) or sends_at_once(
+            self.transport._loop, self.size > PyBytes_GET_SIZE(data)
+        ):
+            return self.push(high)
+        self.start()
+        return SEND_QUEUED
+
+    cdef int push(self, Py_ssize_t high) except? -32000:
+        """The queue is too long, or has waited too long: try the socket now. The transport pauses the writer if that
+        doesn't help, so that drain() right after a large write waits, as on asyncio's own loop."""
+        cdef bint much = self.size > high
+        cdef int error = self.try_now()
+        if error < 0:
+            return error
+        self.took_large_write |= much and self.size == 0
+        self.start()  # before the transport calls pause_writing(), whose exception may leave the loop
+        return SEND_BACKLOG if self.size > high else SEND_QUEUED
 
     cdef int append(self, bytes data) except -1:
         """Queue the data; the caller then calls `start` or `try_now`."""
@@ -180,8 +203,7 @@ cdef class SendOp(Op):
         pieces = self._pieces()
         if self.blocked:
             sqe.ioprio = IORING_RECVSEND_POLL_FIRST
-        elif kernel_features().quiet_send and self.in_flight == self.size \
-                and self.transport is not None and not self.transport.awaits_send():
+        elif kernel_features().quiet_send and self.in_flight == self.size and not self.must_tell:
             self.quiet = True
             flags |= MSG_DONTWAIT | MSG_WAITALL
         sqe.msg_flags = flags
@@ -210,7 +232,7 @@ cdef class SendOp(Op):
 
     cdef bint done_quietly(self) noexcept:
         self._sent(self.in_flight)
-        return self.transport is not None and self.transport.awaits_send()
+        return self.must_tell
 
     cdef int failure(self) noexcept:
         """The error that the kernel has told of, and `run` has not told yet; 0 for none."""

@@ -25,7 +25,6 @@ cdef class StreamTransport(Transport):
     cdef int start_reading(self) except -1
     cdef int begin_reading(self) except -1
     cdef int write_bytes(self, bytes data) except -1
-    cdef int push(self) except -1
     cdef bint may_call(self) noexcept
     cdef int send_failure(self) except -1
     cdef int receive_failure(self) except -1

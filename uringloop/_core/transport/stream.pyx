@@ -15,7 +15,7 @@ from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.engine.op cimport OP_IDLE, OP_IN_KERNEL
 from uringloop._core.kernel.libc cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
-from uringloop._core.loop.loop cimport Loop, may_fill, runs_here, sends_at_once
+from uringloop._core.loop.loop cimport Loop, may_fill, runs_here
 from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.streams.feed cimport feed
 from uringloop._core.transport.protocol_kind cimport (
@@ -23,7 +23,7 @@ from uringloop._core.transport.protocol_kind cimport (
 )
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.reports cimport count_late_write
-from uringloop._core.transport.send cimport SendOp
+from uringloop._core.transport.send cimport SEND_BACKLOG, SEND_QUEUED, SendOp
 from uringloop._core.transport.transport cimport TRANSPORT_CLOSED, TRANSPORT_CLOSING, TRANSPORT_LOST, Sink, Transport
 
 cdef extern from "<netinet/tcp.h>" nogil:
@@ -323,28 +323,19 @@ cdef class StreamTransport(Transport):
         raise RuntimeError(f"unable to {name}; sendfile is in progress")
 
     cdef int write_bytes(self, bytes data) except -1:
+        cdef int outcome
         if self.state >= TRANSPORT_LOST:
             self.late_writes = count_late_write(self.late_writes, "socket.send() raised exception.")
             return 0
         if self.send is None:
             self.send = SendOp(self)
-        self.send.append(data)
-        if self.send.size > self.high and not self.send.may_gather(self.high) or sends_at_once(
-            self._loop, self.send.size > PyBytes_GET_SIZE(data)
-        ):
-            return self.push()
-        return self.send.start()
-
-    cdef int push(self) except -1:
-        """The queue is too long, or has waited too long: try the socket now, and pause the writer if that doesn't help. So
-        drain() right after a large write waits, as on asyncio's own loop."""
-        cdef bint much = self.send.size > self.high
-        cdef int error = self.send.try_now()
-        if error < 0:
-            return self.io_failed(-error, _FATAL_WRITE)
-        self.send.took_large_write |= much and self.send.size == 0
-        self.send.start()  # before pause_writing(), whose exception may leave the loop
-        return self.pause_writer() if self.send.size > self.high else 0
+            self.waits_changed()
+        outcome = self.send.write(data, self.high)
+        if outcome == SEND_QUEUED:
+            return 0
+        if outcome == SEND_BACKLOG:
+            return self.pause_writer()
+        return self.io_failed(-outcome, _FATAL_WRITE)
 
     def can_write_eof(self):
         return True
@@ -353,6 +344,7 @@ cdef class StreamTransport(Transport):
         if self.state >= TRANSPORT_CLOSING or self._eof:
             return
         self._eof = True
+        self.waits_changed()
         if self.unsent() == 0:
             self._shut_down()
 
@@ -374,8 +366,10 @@ cdef class StreamTransport(Transport):
         if self.send is not None:
             self.send.drop()
 
-    cdef bint awaits_send(self) noexcept:
-        return self.state >= TRANSPORT_CLOSING or self.writing_paused or self._eof or self.empty_waiter is not None
+    cdef void waits_changed(self) noexcept:
+        if self.send is not None:
+            self.send.must_tell = (self.state >= TRANSPORT_CLOSING or self.writing_paused or self._eof
+                                   or self.empty_waiter is not None)
 
     cdef int sent(self) except -1:
         """After a send: resume the writer, or do what waited for the queue to become empty."""
@@ -402,12 +396,14 @@ cdef class StreamTransport(Transport):
         if self.empty_waiter is not None:
             raise RuntimeError("Empty waiter is already set")
         self.empty_waiter = (<object> self._loop).create_future()
+        self.waits_changed()
         if self.unsent() == 0:
             self.empty_waiter.set_result(None)
         return self.empty_waiter
 
     def _reset_empty_waiter(self):
         self.empty_waiter = None
+        self.waits_changed()
 
     @property
     def _empty_waiter(self):

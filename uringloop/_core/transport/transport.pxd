@@ -55,7 +55,7 @@ cdef class Transport:
     cdef int eof_arrived(self) except -1
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000
     cdef bint wants_data(self) noexcept
-    cdef bint awaits_send(self) noexcept
+    cdef void waits_changed(self) noexcept
     cdef int sent(self) except -1
     cdef int send_written(self) except -1
     cdef Py_ssize_t unsent(self) noexcept

@@ -189,6 +189,7 @@ cdef class Transport:
         if URINGLOOP_DEBUG:
             assert self.state == TRANSPORT_OPEN, f"a transport that is not open begins to close: {self!r}"
         self.state = TRANSPORT_CLOSING
+        self.waits_changed()
         return 0
 
     cdef int lose(self, object error) except -1:
@@ -200,6 +201,7 @@ cdef class Transport:
             ready_push(self._loop.ready, make_handle(self._call_connection_lost, (error,), self.cvars))
         self.state = TRANSPORT_LOST
         self.late_writes = 1
+        self.waits_changed()
         return self._loop.check()
 
     cdef int start_releasing(self) except -1:
@@ -354,12 +356,14 @@ cdef class Transport:
         if self.writing_paused:
             return 0
         self.writing_paused = True
+        self.waits_changed()
         return self.tell_flow(self._protocol, True)
 
     cdef int resume_writer(self) except -1:
         if not self.writing_paused or self.unsent() > self.low:
             return 0
         self.writing_paused = False
+        self.waits_changed()
         return self.cvars.run(self._tell_resumed)
 
     def _tell_resumed(self):
@@ -468,9 +472,8 @@ cdef class Transport:
     cdef bint wants_data(self) noexcept:
         return self.state < TRANSPORT_CLOSING
 
-    cdef bint awaits_send(self) noexcept:
-        """Whether `sent` must run when all data passed to the kernel is sent."""
-        return False
+    cdef void waits_changed(self) noexcept:
+        """Something waits for the end of a send from now on, or no longer: the state or `writing_paused` is another one."""
 
     cdef int sent(self) except -1:
         return 0
