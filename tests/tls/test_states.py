@@ -20,11 +20,11 @@ from uringloop._core.tls.transport import TlsTransport
 class Below:
     """A transport between a TLS connection and its peer, which is in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         self.protocol = Recorder()
         self.connection = TlsConnection(
-            self.loop, self.protocol, client_context(), None, False, "localhost", True, 10, 10
+            self.loop, self.protocol, context or client_context(), None, False, "localhost", True, 10, 10
         )
         self.transport = TlsTransport(self.connection)
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -100,5 +100,29 @@ def test_a_connection_is_aborted_in_any_state(loop: asyncio.AbstractEventLoop, s
         assert below.state == "over"
         if state in ("open", "shutdown"):
             await below.protocol.lost
+
+    loop.run_until_complete(main())
+
+
+def test_a_connection_that_is_aborted_while_ssl_writes_does_not_shut_down(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    made: list[Below] = []
+
+    def sees_a_record(*_: Any) -> None:
+        if made and made[0].state == "flushing":
+            made[0].transport.abort()
+
+    async def main() -> None:
+        context = client_context()
+        context._msg_callback = sees_a_record  # type: ignore[attr-defined]
+        made.append(below := Below(context))
+        below.open()
+        below.transport.write(b"last words")
+        below.transport.close()
+        assert below.state == "over"
+        await below.protocol.lost
+        assert below.protocol.calls == ["made", "lost"]
+        made.clear()
 
     loop.run_until_complete(main())
