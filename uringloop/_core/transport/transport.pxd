@@ -50,7 +50,7 @@ cdef class Transport:
     cdef int lose(self, object error) except -1
     cdef int start_releasing(self) except -1
     cdef int released(self) except -1
-    cdef int close_descriptor(self) except -1
+    cdef int close_descriptor(self, uint8_t state) except -1
     cdef int data_arrived(self, const char *data, Py_ssize_t length, bytes whole) except -1
     cdef int eof_arrived(self) except -1
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000

@@ -112,7 +112,7 @@ cdef class Transport:
             try:
                 warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
             finally:  # also where the warning raises
-                self.close_descriptor()
+                self.close_descriptor(self.state)
                 self._leave_server()
 
     def _where_made(self):
@@ -215,15 +215,14 @@ cdef class Transport:
         """releasing -> closed: no operation is in the kernel any more."""
         if URINGLOOP_DEBUG:
             assert self.state == TRANSPORT_RELEASING, f"a transport that is in use is closed: {self!r}"
-        self.state = TRANSPORT_CLOSED
-        return self.close_descriptor()
+        return self.close_descriptor(TRANSPORT_CLOSED)
 
-    cdef int close_descriptor(self) except -1:
-        """Also the destructor's, in any state. The state stays: the program has not closed it, as TLS on it will say."""
+    cdef int close_descriptor(self, uint8_t state) except -1:
+        """The state is `state` from then on. The destructor keeps it: the program has not closed it, as TLS on it will say."""
         self._loop._transports.drop(self.fd, self)
         self.local = self.local_address()
         cdef int fd = self.fd
-        self.fd = -1
+        self.fd, self.state = -1, state
         if self.sock is None:
             c_close(fd)
             return 0
