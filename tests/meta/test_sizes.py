@@ -23,7 +23,6 @@ EXCEPTIONS: dict[str, int] = {
     "uringloop/_core/transport/datagram.pyx": 508,
     "uringloop/_core/tls/connection.pyx": 503,
     "uringloop/_core/engine/uring.pyx": 512,
-    "uringloop/files/byte_file.pyx": 510,
 }
 
 COMPILED_FUNCTION = re.compile(

@@ -1,4 +1,3 @@
-from uringloop._core.awaitables.file_op cimport FileOp
 from uringloop.files.call cimport Callee
 
 
@@ -29,11 +28,5 @@ cdef class AsyncFile(Callee):
     # Only the loop's thread uses these fields.
     cdef object lock               # an asyncio.Lock: the turn of calls that have to wait
     cdef int pending               # calls that wait for the lock or hold it: no other call may finish at once
-    cdef FileOp current            # the operation of the call that has the lock; stays after a cancel, until it ends
-    cdef int apart_ops             # operations in the kernel that need no turn
-    cdef object freed              # a future that is done when the next operation has ended
-    cdef object closing            # the task that closes the file
-    cdef bint is_closed
 
     cdef bint busy(self) noexcept
-    cdef int ended(self) except -1

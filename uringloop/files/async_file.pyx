@@ -1,6 +1,6 @@
 # AsyncFile: the base class of open files, with the methods of `io`'s files, each returning a Call. Owns the order of
-# calls on one file: a call may finish at once only while no other call waits, and calls that wait take turns. The
-# subclasses do the work of the calls: byte_file.pyx on bytes, text_file.pyx on text.
+# calls on one file: a call may finish at once only while no other call waits, and calls that wait take turns. The two
+# subclasses do the work of the calls: ByteFile on bytes, TextFile on text.
 import asyncio
 import os
 
@@ -15,13 +15,12 @@ cdef class AsyncFile(Callee):
     # Order
 
     cdef bint busy(self) noexcept:
-        return self.pending != 0 or self.current is not None
+        """Whether no call may finish at once."""
+        return self.pending != 0
 
     cdef int bind(self) except -1:
         if self.pending:
             raise RuntimeError("the file is in use on another event loop")
-        if self.share.loop is not None and self.share.loop._closed:
-            self.apart_ops = 0  # close() of the loop has ended them without telling the file
         self.lock = None
         return Callee.bind(self)
 
@@ -32,32 +31,12 @@ cdef class AsyncFile(Callee):
             self.lock = asyncio.Lock()
         try:
             async with self.lock:
-                while self.current is not None:
-                    await self._until_ended()
                 return await self._work(kind, first, second)
         finally:
             self.pending -= 1
 
     async def _work(self, int kind, first, second):
         raise NotImplementedError
-
-    async def _until_ended(self):
-        """Wait until an operation has ended: one that a cancelled call left in the kernel, or one that needs no turn."""
-        if self.current is not None and self.current.loop.closed:
-            self.op_ended(self.current)  # close() of the loop has ended it without telling the file
-            return
-        self.freed = self.share.loop.create_future()
-        await self.freed
-
-    async def _until_free(self):
-        while self.current is not None or self.apart_ops:
-            await self._until_ended()
-
-    cdef int ended(self) except -1:
-        freed, self.freed = self.freed, None
-        if freed is not None and not freed.done():
-            freed.set_result(None)
-        return 0
 
     # Reading
 
@@ -139,7 +118,7 @@ cdef class AsyncFile(Callee):
 
     @property
     def closed(self):
-        return self.is_closed
+        raise NotImplementedError
 
     # Attributes
 

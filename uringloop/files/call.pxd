@@ -1,10 +1,9 @@
 from libc.stdint cimport uint8_t
 
-from uringloop._core.awaitables.file_op cimport OpOwner
 from uringloop.files.turn_share cimport TurnShare
 
 
-cdef class Callee(OpOwner):
+cdef class Callee:
     # What has methods that return Calls. Only the thread of `share.loop` uses it.
     cdef TurnShare share
 

@@ -1,11 +1,9 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar, final
 
-from uringloop._core.awaitables.file_op import OpOwner
-
 _T = TypeVar("_T")
 
-class Callee(OpOwner): ...
+class Callee: ...
 
 @final
 class Call(Coroutine[Any, Any, _T]):

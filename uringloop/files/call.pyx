@@ -12,7 +12,6 @@ from uringloop._core.awaitables.coroutine cimport (
     PHASE_NEW, PHASE_OVER, PHASE_PAUSED, PHASE_WAITING, end_with, make_coroutines, reused, step_function, stop_function,
     ur_coroutine, warn_never_awaited,
 )
-from uringloop._core.awaitables.file_op cimport OpOwner
 from uringloop._core.loop.loop cimport Loop, runs_here
 from uringloop._core.lifetime.guard cimport ur_abstract, ur_only_core_makes
 from uringloop.files.turn_share cimport TurnShare, make_turn_share
@@ -30,7 +29,7 @@ cdef extern from *:
 PENDING = object()
 
 
-cdef class Callee(OpOwner):
+cdef class Callee:
     def __cinit__(self):
         self.share = make_turn_share()
 

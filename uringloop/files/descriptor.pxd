@@ -1,9 +1,11 @@
+cimport cython
 from libc.stdint cimport int64_t
 
 from uringloop._core.awaitables.file_op cimport FileOp
 from uringloop._core.loop.loop cimport Loop
 
 
+@cython.final
 cdef class Descriptor:
     # Only the loop's thread uses these fields.
     cdef readonly int fd              # -1 once closed
@@ -21,6 +23,9 @@ cdef class Descriptor:
     cdef unsigned misses              # attempts in a row that would have blocked
     cdef unsigned skipped             # reads that made no attempt because of these misses
 
+    cdef inline bint closed(self) noexcept:
+        return self.fd < 0
+
     cdef int64_t read_now(self, char *data, size_t length, int64_t offset) noexcept
     cdef int64_t write_now(self, const char *data, size_t length, int64_t offset) noexcept
     cdef FileOp reading(self, Loop loop, object keep, char *data, size_t length, int64_t offset)
@@ -28,5 +33,6 @@ cdef class Descriptor:
     cdef int detach(self, int64_t position) except? -1
     cdef int lend(self, int64_t position) except -1
     cdef int finish(self, int64_t position) except -1
+    cdef int abandon(self) except -1
     cdef FileOp mark_remote(self, FileOp op)
     cdef int64_t size_now(self) noexcept

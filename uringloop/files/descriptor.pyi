@@ -1,6 +1,7 @@
 from traceback import StackSummary
-from typing import Any, Self
+from typing import Any, Self, final
 
+@final
 class Descriptor:
     made_at: StackSummary | None
     def __new__(cls, fd: int, name: Any, closefd: bool, direct: bool) -> Self: ...

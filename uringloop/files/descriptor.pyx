@@ -3,6 +3,7 @@
 # the caller (closefd=False). Has no position and no buffer.
 import os
 
+cimport cython
 from libc.errno cimport EISDIR
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -39,6 +40,7 @@ cdef enum:
     MOST_AN_OP = 1 << 20
 
 
+@cython.final
 cdef class Descriptor:
     def __cinit__(self, int fd, object name, bint closefd, bint direct):
         """Inspect the file without asking the server of a remote filesystem, whose answer isn't needed here."""
@@ -91,6 +93,14 @@ cdef class Descriptor:
         """Close the descriptor, where that cannot block."""
         cdef int fd = self.detach(position)
         if fd >= 0:
+            c_close(fd)
+        return 0
+
+    cdef int abandon(self) except -1:
+        """Close the descriptor like finish(), but leave the position of a lent one as it is."""
+        cdef int fd = self.fd
+        self.fd = -1
+        if self.closefd and fd >= 0:
             c_close(fd)
         return 0
 

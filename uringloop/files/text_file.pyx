@@ -4,6 +4,7 @@
 import codecs
 import io
 
+cimport cython
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_FindChar, PyUnicode_GET_LENGTH, PyUnicode_Substring
 from libc.stdint cimport int64_t
 
@@ -22,6 +23,7 @@ cdef enum:
     CHUNK_MOST = 1 << 20
 
 
+@cython.no_gc_clear  # the destructor of an object in the same cycle may still use it
 cdef class TextFile(AsyncFile):
     @staticmethod
     def check(encoding, errors, newline):
@@ -52,13 +54,13 @@ cdef class TextFile(AsyncFile):
         self.decoded = ""
         codec = codecs.lookup(encoding)
         self.plain = codec.name == "utf-8" and self.errors == "strict"
-        if buffer.can_read:
+        if buffer.cursor.can_read:
             self.decoder = codec.incrementaldecoder(self.errors)
             if newline is None or not newline:
                 self.decoder = io.IncrementalNewlineDecoder(self.decoder, newline is None)
-        if buffer.can_write and codec.name not in ("utf-8", "ascii", "iso8859-1"):
+        if buffer.cursor.can_write and codec.name not in ("utf-8", "ascii", "iso8859-1"):
             self.encoder = codec.incrementalencoder(self.errors)
-            if buffer.descriptor.seekable and buffer.position:
+            if buffer.descriptor.seekable and buffer.cursor.position:
                 self.encoder.setstate(0)  # write no byte order mark in the middle of the file
 
     def __repr__(self):
@@ -77,7 +79,7 @@ cdef class TextFile(AsyncFile):
 
     @property
     def closed(self):
-        return self.buffer.is_closed
+        return self.buffer.descriptor.closed()
 
     @property
     def newlines(self):
@@ -88,10 +90,10 @@ cdef class TextFile(AsyncFile):
         return self.buffer.fileno()
 
     def readable(self):
-        return self.buffer.can_read
+        return self.buffer.cursor.can_read
 
     def writable(self):
-        return self.buffer.can_write
+        return self.buffer.cursor.can_write
 
     def seekable(self):
         return self.buffer.descriptor.seekable
@@ -110,7 +112,7 @@ cdef class TextFile(AsyncFile):
                 outcome = self._position()
             elif kind == CALL_FLUSH:
                 self._check_open()
-                outcome = None if self.buffer.flush_now() else PENDING
+                outcome = None if self.buffer.cursor.flush_now() else PENDING
             elif kind == CALL_CLOSE:
                 outcome = self.buffer.close_now()
         if outcome is PENDING and call.inner is None:
@@ -119,7 +121,7 @@ cdef class TextFile(AsyncFile):
 
     cdef object reading_now(self, int kind, object first):
         cdef object line
-        if self.buffer.is_closed:
+        if self.buffer.descriptor.closed():
             raise ValueError("I/O operation on closed file.")
         if self.decoder is None:
             raise io.UnsupportedOperation("not readable")
@@ -158,7 +160,7 @@ cdef class TextFile(AsyncFile):
         return await self.buffer._in_turn(kind, first, second)
 
     def _check_open(self):
-        if self.buffer.is_closed:
+        if self.buffer.descriptor.closed():
             raise ValueError("I/O operation on closed file.")
 
     # Reading
@@ -196,7 +198,7 @@ cdef class TextFile(AsyncFile):
         return 0
 
     cdef object refill_now(self, Py_ssize_t wanted):
-        cdef object chunk = self.buffer.read_some_now(min(max(wanted, <Py_ssize_t> CHUNK), <Py_ssize_t> CHUNK_MOST))
+        cdef object chunk = self.buffer.cursor.read_some_now(min(max(wanted, <Py_ssize_t> CHUNK), <Py_ssize_t> CHUNK_MOST))
         if chunk is PENDING:
             return PENDING
         self.feed(chunk)
@@ -263,7 +265,7 @@ cdef class TextFile(AsyncFile):
         return text
 
     cdef object rest_now(self):
-        cdef object data = self.buffer.read_now(-1)
+        cdef object data = self.buffer.cursor.read_now(-1)
         if data is PENDING:
             return PENDING
         return self._decode_rest(data)
@@ -306,7 +308,7 @@ cdef class TextFile(AsyncFile):
 
     def _reading_state(self):
         state = None if self.decoder is None else self.decoder.getstate()
-        return (self.buffer.position, state, self.decoded, self.at, self.mark, self.at_end, self.flags, self.fed,
+        return (self.buffer.cursor.position, state, self.decoded, self.at, self.mark, self.at_end, self.flags, self.fed,
                 self.last, self.old_flags, self.old_fed, self.old_skip)
 
     def _put_back(self, lines, before):
@@ -321,7 +323,7 @@ cdef class TextFile(AsyncFile):
          self.old_fed, self.old_skip) = before
         if self.decoder is not None:
             self.decoder.setstate(state)
-        self.buffer.move_to(position)
+        self.buffer.cursor.move_to(position)
 
     # Writing
 
@@ -341,10 +343,10 @@ cdef class TextFile(AsyncFile):
         data = self.encoded(text)
         flush = self.line_buffering and ("\n" in text or "\r" in text)
         self._forget_reading()
-        if self.buffer.raw or self.buffer.write_now(data) is PENDING:
+        if self.buffer.cursor.raw or self.buffer.cursor.write_now(data) is PENDING:
             call.inner = self._in_turn(CALL_WRITE, data, (len(text), flush))  # the tuple says that `data` is encoded
             return PENDING
-        if flush and not self.buffer.flush_now():
+        if flush and not self.buffer.cursor.flush_now():
             call.inner = self._in_turn(CALL_WRITE, b"", (len(text), True))
             return PENDING
         self.share.spend(0)
@@ -352,7 +354,7 @@ cdef class TextFile(AsyncFile):
 
     def _check_writing(self, text):
         self._check_open()
-        if not self.buffer.can_write:
+        if not self.buffer.cursor.can_write:
             raise io.UnsupportedOperation("not writable")
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
@@ -381,7 +383,7 @@ cdef class TextFile(AsyncFile):
         self._check_open()
         if not self.buffer.descriptor.seekable:
             raise io.UnsupportedOperation("underlying stream is not seekable")
-        end = self.buffer.position
+        end = self.buffer.cursor.position
         if self.decoder is None or self.fed is None:
             return end
         if self.at >= self.mark:

@@ -1,22 +1,31 @@
-# Buffered: buffered reads and writes that finish at once: from the read-ahead, into the write buffer, or by a system
-# call that cannot block. Owns the position, the read-ahead and the write buffer. Never waits: if a call cannot finish
-# now, it changes nothing and returns PENDING, and byte_file.pyx does the work.
+# Cursor: the position in an open file, with what was read ahead of it and what was written before it. Reads, writes and
+# moves at once: from memory, or by a system call that cannot block. Owns the end of a file that the program has dropped:
+# writes out what is left. Never waits: a call that cannot finish at once changes nothing and returns PENDING.
 import io
 import os
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EIO
+from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
+from libc.errno cimport EIO, ESPIPE
 from libc.stdint cimport int64_t
 
 from uringloop._core.awaitables.file_op cimport ur_pwrite
 from uringloop._core.kernel.libc cimport EAGAIN, EINTR, EINVAL
-from uringloop._core.lifetime.guard cimport ur_abstract
-from uringloop.files.async_file cimport AsyncFile
+from uringloop._core.lifetime.guard cimport ur_only_core_makes
+from uringloop._core.lifetime.unclosed cimport warn_unclosed
 from uringloop.files.call cimport PENDING
-from uringloop.files.chunk cimport Borrowed, borrow
+from uringloop.files.chunk cimport Borrowed, Chunk, borrow
+from uringloop.files.descriptor cimport Descriptor
+from uringloop.files.read_ahead cimport make_read_ahead
+from uringloop.files.turn_share cimport TurnShare
+from uringloop.files.write_buffer cimport make_write_buffer
+from uringloop.inspect.creation import creation_note
 
 cdef extern from "<unistd.h>" nogil:
     int64_t c_lseek "lseek"(int fd, int64_t offset, int whence)
+
+cdef object _where_made = creation_note  # a C variable: at interpreter exit, the module's globals are cleared
 
 
 cdef bytes shrunk(object data, Py_ssize_t size):
@@ -26,9 +35,16 @@ cdef bytes shrunk(object data, Py_ssize_t size):
     return PyBytes_FromStringAndSize(PyBytes_AS_STRING(data), size)
 
 
-cdef class Buffered(AsyncFile):
+@cython.final
+@cython.no_gc_clear  # an operation's end, or the destructor of an object in the same cycle, may still use it
+cdef class Cursor:
+    cdef int check_open(self) except -1:
+        if self.descriptor.closed():
+            raise ValueError("I/O operation on closed file.")
+        return 0
+
     cdef int check(self, bint writing) except -1:
-        if self.is_closed:
+        if self.descriptor.closed():
             raise ValueError("I/O operation on closed file.")
         if writing and not self.can_write:
             raise io.UnsupportedOperation("write")
@@ -162,7 +178,7 @@ cdef class Buffered(AsyncFile):
             if self.unwritten.size() and not self.flush_now():
                 return PENDING
             if self.raw:
-                return self._read_once_now(size)
+                return self.read_once_now(size)
             res = self.refill_now(size)
             if res < 0:
                 return self.not_now(res)
@@ -170,7 +186,7 @@ cdef class Buffered(AsyncFile):
             size = self.ahead.size()
         return self.take(min(size, self.ahead.size()))
 
-    def _read_once_now(self, Py_ssize_t size):
+    cdef object read_once_now(self, Py_ssize_t size):
         """Make one unbuffered read."""
         cdef bytes result
         cdef int64_t res
@@ -309,12 +325,37 @@ cdef class Buffered(AsyncFile):
                 return res
         return 0
 
+    # Cancelled calls
+
+    cdef int account(self, int kind, object memory, Py_ssize_t size) except -1:
+        """An operation has moved bytes after its call was cancelled; `memory` is the operation's, `kind` a MovedBytes."""
+        if kind == MOVED_AHEAD:
+            self.ahead.join((<Chunk> memory).data, size, False)
+        elif kind == MOVED_UNWRITTEN:
+            self.wrote(size)
+        elif kind == MOVED_FROM_CALLER:
+            self.position += size
+        return 0
+
+    cdef int put_back(self, bytes data) except -1:
+        """The call that took the data was cancelled: make the next call read it again."""
+        self.position -= PyBytes_GET_SIZE(data)
+        if self.descriptor.stream:
+            self.ahead.join(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), True)
+        else:
+            self.ahead.clear()
+        return 0
+
     # Position
+
+    cdef object tell(self):
+        if self.descriptor.stream and not self.descriptor.seekable:
+            raise OSError(ESPIPE, os.strerror(ESPIPE))
+        return self.position
 
     cdef object seek_now(self, int64_t offset, int whence):
         cdef int64_t target = offset
-        if self.is_closed:
-            raise ValueError("I/O operation on closed file.")
+        self.check_open()
         if not self.descriptor.seekable:
             raise io.UnsupportedOperation("File or stream is not seekable.")
         if whence == 1:
@@ -338,5 +379,49 @@ cdef class Buffered(AsyncFile):
         self.share.spend(0)
         return target
 
+    # The end
 
-ur_abstract(Buffered)
+    cdef int finish_dropped(self) except -1:
+        """The program has dropped the file without closing it: as io's files do, write out the buffered data, which may
+        block, and close it."""
+        cdef int64_t res
+        if self.descriptor.closed():
+            return 0
+        res = self.write_out()
+        if res < 0:
+            _not_written(self.descriptor, res)
+        try:
+            _unclosed(self.descriptor)
+        finally:  # also where the warning raises
+            self.descriptor.abandon()  # explicitly: code that records warnings keeps the descriptor alive
+        return 0
+
+
+cdef int _not_written(Descriptor descriptor, int64_t res) except -1:
+    """Report a failed write through the interpreter: a destructor has no caller to raise it to."""
+    PyErr_SetObject(OSError, OSError(-res, os.strerror(-res), descriptor.name))
+    PyErr_WriteUnraisable(descriptor)
+    return 0
+
+
+cdef int _unclosed(Descriptor descriptor) except -1:
+    warn_unclosed(descriptor, f"unclosed file {descriptor.name!r}{_where_made(descriptor.made_at)}", 2)
+    return 0
+
+
+cdef Cursor make_cursor(Descriptor descriptor, TurnShare share, Py_ssize_t buffer_size, bint can_read, bint can_write,
+                        bint appending, int64_t position):
+    cdef Cursor cursor = Cursor.__new__(Cursor)
+    cursor.descriptor = descriptor
+    cursor.share = share
+    cursor.raw = buffer_size == 0
+    cursor.can_read = can_read
+    cursor.can_write = can_write
+    cursor.appending = appending
+    cursor.position = position
+    cursor.ahead = make_read_ahead()
+    cursor.unwritten = make_write_buffer(buffer_size)
+    return cursor
+
+
+ur_only_core_makes(Cursor)
