@@ -1,12 +1,11 @@
-# TextFile: the text file that open_file returns. Owns the decoded text that is not read yet, and the decoder and encoder,
-# which are the standard library's own; its ByteFile handles the bytes. Reading a line that is already decoded costs only
-# the search for its end.
+# TextFile: the text file that open_file returns. Owns the encoder, which is the standard library's own, and the
+# DecodedText, which it feeds; its ByteFile handles the bytes. Reading a line that is already decoded costs only the
+# search for its end.
 import codecs
 import io
 
 cimport cython
-from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_FindChar, PyUnicode_GET_LENGTH, PyUnicode_Substring
-from libc.stdint cimport int64_t
+from cpython.unicode cimport PyUnicode_AsUTF8String
 
 from uringloop.files.async_file cimport (
     CALL_CLOSE, CALL_FLUSH, CALL_NEXT, CALL_READ, CALL_READ1, CALL_READLINE, CALL_READLINES, CALL_SEEK, CALL_TELL,
@@ -14,7 +13,8 @@ from uringloop.files.async_file cimport (
 )
 from uringloop.files.byte_file cimport ByteFile
 from uringloop.files.call cimport PENDING, Call
-from uringloop.files.cookie import Cookie, pack, unpack, where
+from uringloop.files.cookie import unpack
+from uringloop.files.decoded_text cimport make_decoded_text
 
 from uringloop._core.lifetime.guard cimport ur_python_makes
 
@@ -49,15 +49,15 @@ cdef class TextFile(AsyncFile):
         self.encoding = encoding
         self.errors = errors or "strict"
         self.line_buffering = line_buffering
-        self.line_end = "\n" if newline is None else newline
         self.write_end = newline if newline is not None and newline.startswith("\r") else None
-        self.decoded = ""
         codec = codecs.lookup(encoding)
         self.plain = codec.name == "utf-8" and self.errors == "strict"
+        decoder = None
         if buffer.cursor.can_read:
-            self.decoder = codec.incrementaldecoder(self.errors)
+            decoder = codec.incrementaldecoder(self.errors)
             if newline is None or not newline:
-                self.decoder = io.IncrementalNewlineDecoder(self.decoder, newline is None)
+                decoder = io.IncrementalNewlineDecoder(decoder, newline is None)
+        self.text = make_decoded_text(decoder, "\n" if newline is None else newline)
         if buffer.cursor.can_write and codec.name not in ("utf-8", "ascii", "iso8859-1"):
             self.encoder = codec.incrementalencoder(self.errors)
             if buffer.descriptor.seekable and buffer.cursor.position:
@@ -84,7 +84,7 @@ cdef class TextFile(AsyncFile):
     @property
     def newlines(self):
         """The kinds of line ends read so far, as io's `newlines` reports them."""
-        return getattr(self.decoder, "newlines", None)
+        return getattr(self.text.decoder, "newlines", None)
 
     def fileno(self):
         return self.buffer.fileno()
@@ -123,7 +123,7 @@ cdef class TextFile(AsyncFile):
         cdef object line
         if self.buffer.descriptor.closed():
             raise ValueError("I/O operation on closed file.")
-        if self.decoder is None:
+        if self.text.decoder is None:
             raise io.UnsupportedOperation("not readable")
         if kind == CALL_NEXT:
             line = self.line_now(-1)
@@ -165,134 +165,69 @@ cdef class TextFile(AsyncFile):
 
     # Reading
 
-    cdef int feed(self, bytes chunk) except -1:
-        """Decode the next chunk. An empty chunk means the end of the file, for now."""
-        cdef str text
-        cdef Py_ssize_t left = PyUnicode_GET_LENGTH(self.decoded) - self.at
-        cdef bytes before
-        before, flags = self.decoder.getstate()
-        text = self.decoder.decode(chunk, not chunk)
-        self.at_end = not chunk and not text  # at a truncated end, a codec may return text now and more the next time
-        if left == 0:
-            self.decoded = text
-            self.mark = 0
-        else:
-            if self.at >= self.mark:
-                self.old_flags, self.old_fed, self.old_skip = self.flags, self.fed, self.at - self.mark
-            else:
-                self.old_fed, self.old_skip = self.old_fed + self.last, self.old_skip + self.at
-            self.decoded = self.decoded[self.at:] + text
-            self.mark = left
-        self.at = 0
-        self.flags = flags
-        self.fed = before + chunk if before else chunk
-        self.last = chunk
-        return 0
-
-    cdef int forget_decoded(self) except -1:
-        """Drop the decoded text: reading continues at the ByteFile's position."""
-        self.decoded = ""
-        self.at = self.mark = 0
-        self.at_end = False
-        self.flags = self.fed = None
-        return 0
-
     cdef object refill_now(self, Py_ssize_t wanted):
         cdef object chunk = self.buffer.cursor.read_some_now(min(max(wanted, <Py_ssize_t> CHUNK), <Py_ssize_t> CHUNK_MOST))
         if chunk is PENDING:
             return PENDING
-        self.feed(chunk)
+        self.text.feed(chunk)
         return None
-
-    cdef Py_ssize_t line_length(self, Py_ssize_t looked) except -2:
-        """The length of the line at `at`, including its end; -1 if the end isn't decoded yet. No line ends before `looked`.
-        """
-        cdef Py_ssize_t length = PyUnicode_GET_LENGTH(self.decoded)
-        cdef Py_ssize_t found, other
-        cdef Py_ssize_t start = self.at + looked
-        if self.line_end == "\n":
-            found = PyUnicode_FindChar(self.decoded, c'\n', start, length, 1)
-            return found + 1 - self.at if found >= 0 else -1
-        if self.line_end != "":
-            found = self.decoded.find(self.line_end, max(self.at, start - 1))
-            return found + len(self.line_end) - self.at if found >= 0 else -1
-        found = PyUnicode_FindChar(self.decoded, c'\n', start, length, 1)
-        other = PyUnicode_FindChar(self.decoded, c'\r', start, length if found < 0 else found, 1)
-        if other < 0:
-            return found + 1 - self.at if found >= 0 else -1
-        # The decoder holds back a trailing carriage return until it knows the next character.
-        return other + (2 if other + 1 == found else 1) - self.at
 
     cdef object line_now(self, Py_ssize_t size):
         cdef Py_ssize_t length, looked = 0
-        cdef str line
         while True:
-            length = self.line_length(looked)
+            length = self.text.line_length(looked)
             if length >= 0:
                 break
-            looked = PyUnicode_GET_LENGTH(self.decoded) - self.at
-            if self.at_end or 0 <= size <= looked:
+            looked = self.text.left()
+            if self.text.at_end or 0 <= size <= looked:
                 length = looked
-                self.at_end = False
+                self.text.at_end = False
                 break
             if self.refill_now(looked) is PENDING:
                 return PENDING
         if 0 <= size < length:
             length = size
         self.share.spend(0)
-        line = PyUnicode_Substring(self.decoded, self.at, self.at + length)
-        self.at += length
-        return line
+        return self.text.take(length)
 
     cdef object characters_now(self, Py_ssize_t size):
         cdef Py_ssize_t left
-        cdef str text
         while True:
-            left = PyUnicode_GET_LENGTH(self.decoded) - self.at
-            if left >= size or self.at_end:
+            left = self.text.left()
+            if left >= size or self.text.at_end:
                 break
             if self.refill_now(size - left) is PENDING:
                 return PENDING
-            if not self.last:
-                left = PyUnicode_GET_LENGTH(self.decoded) - self.at
+            if not self.text.last:
+                left = self.text.left()
                 break
         if left < size:
-            self.at_end = False
-        left = min(left, size)
+            self.text.at_end = False
         self.share.spend(0)
-        text = PyUnicode_Substring(self.decoded, self.at, self.at + left)
-        self.at += left
-        return text
+        return self.text.take(min(left, size))
 
     cdef object rest_now(self):
         cdef object data = self.buffer.cursor.read_now(-1)
         if data is PENDING:
             return PENDING
-        return self._decode_rest(data)
-
-    def _decode_rest(self, bytes data):
-        cdef str text = self.decoder.decode(data, True)
-        if self.at < PyUnicode_GET_LENGTH(self.decoded):
-            text = self.decoded[self.at:] + text
-        self.forget_decoded()
-        return text
+        return self.text.take_with_rest(data)
 
     async def _wait_reading(self, int kind, first):
         cdef object outcome
         if kind == CALL_READ and (first is None or first < 0):
             self.reading_now(CALL_READ, 0)  # for its checks
-            return self._decode_rest(await self.buffer._in_turn(CALL_READ, -1, None))
+            return self.text.take_with_rest(await self.buffer._in_turn(CALL_READ, -1, None))
         while True:
             outcome = self.reading_now(kind, first)
             if outcome is not PENDING:
                 return outcome
-            wanted = max(CHUNK, PyUnicode_GET_LENGTH(self.decoded) - self.at, first if kind == CALL_READ else 0)
-            self.feed(await self.buffer._in_turn(CALL_READ1, min(wanted, CHUNK_MOST), None))
+            wanted = max(CHUNK, self.text.left(), first if kind == CALL_READ else 0)
+            self.text.feed(await self.buffer._in_turn(CALL_READ1, min(wanted, CHUNK_MOST), None))
 
     async def _wait_lines(self, Py_ssize_t hint):
         lines = []
         total = 0
-        before = self._reading_state()
+        position, state = self.buffer.cursor.position, self.text.state()
         try:
             while True:
                 line = await self._wait_reading(CALL_READLINE, None)
@@ -303,26 +238,16 @@ cdef class TextFile(AsyncFile):
                 if 0 < hint < total:
                     return lines
         except BaseException:
-            self._put_back(lines, before)
+            self._put_back(lines, position, state)
             raise
 
-    def _reading_state(self):
-        state = None if self.decoder is None else self.decoder.getstate()
-        return (self.buffer.cursor.position, state, self.decoded, self.at, self.mark, self.at_end, self.flags, self.fed,
-                self.last, self.old_flags, self.old_fed, self.old_skip)
-
-    def _put_back(self, lines, before):
+    def _put_back(self, lines, position, state):
         """The call that took the lines was cancelled: make the next call read them again. A stream can't go back, so its
         lines are put in front of the decoded text."""
-        cdef int64_t position
         if self.buffer.descriptor.stream:
-            self.decoded = "".join(lines) + self.decoded[self.at:]
-            self.at = 0
+            self.text.put_in_front("".join(lines))
             return
-        (position, state, self.decoded, self.at, self.mark, self.at_end, self.flags, self.fed, self.last, self.old_flags,
-         self.old_fed, self.old_skip) = before
-        if self.decoder is not None:
-            self.decoder.setstate(state)
+        self.text.restore(state)
         self.buffer.cursor.move_to(position)
 
     # Writing
@@ -360,9 +285,8 @@ cdef class TextFile(AsyncFile):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
 
     def _forget_reading(self):
-        if self.decoder is not None and self.fed is not None:
-            self.forget_decoded()
-            self.decoder.reset()
+        if self.text.decoder is not None and self.text.fed is not None:
+            self.text.reset()
 
     async def _wait_write(self, text, told):
         if told is None:
@@ -383,15 +307,7 @@ cdef class TextFile(AsyncFile):
         self._check_open()
         if not self.buffer.descriptor.seekable:
             raise io.UnsupportedOperation("underlying stream is not seekable")
-        end = self.buffer.cursor.position
-        if self.decoder is None or self.fed is None:
-            return end
-        if self.at >= self.mark:
-            flags, fed, skip = self.flags, self.fed, self.at - self.mark
-        else:
-            end -= len(self.last)
-            flags, fed, skip = self.old_flags, self.old_fed, self.old_skip + self.at
-        return pack(where(self.decoder, end - len(fed), flags, fed, skip))
+        return self.text.tell(self.buffer.cursor.position)
 
     async def _wait_seek(self, offset, int whence):
         if not self.buffer.descriptor.seekable:
@@ -412,23 +328,15 @@ cdef class TextFile(AsyncFile):
         cookie = unpack(offset)
         await self.buffer._in_turn(CALL_SEEK, cookie.position, 0)
         self._begin_at(cookie.position)
-        if self.decoder is not None and (offset or cookie.skip):
-            self.decoder.setstate((b"", cookie.flags))
-            self.flags, self.fed, self.last = cookie.flags, b"", b""
+        if self.text.decoder is not None and (offset or cookie.skip):
+            self.text.begin_with(cookie.flags)
             if cookie.skip:
-                chunk = await self.buffer._in_turn(CALL_READ, cookie.feed, None)
-                self.flags, self.fed, self.last = cookie.flags, chunk, chunk
-                self.decoded = self.decoder.decode(chunk, cookie.end)
-                if len(self.decoded) < cookie.skip:
-                    raise OSError("can't restore logical file position")
-                self.at = cookie.skip
+                self.text.replay(cookie, await self.buffer._in_turn(CALL_READ, cookie.feed, None))
         return offset
 
     def _begin_at(self, position):
         """Continue at this byte position, with no decoded text."""
-        self.forget_decoded()
-        if self.decoder is not None:
-            self.decoder.reset()
+        self.text.reset()
         if self.encoder is not None:
             if position:
                 self.encoder.setstate(0)
