@@ -43,24 +43,34 @@ def test_a_folder_without_code_is_a_package_where_python_files_are_found() -> No
 
 
 def test_other_names_are_left_to_other_finders() -> None:
-    for name in (
-        "os",
-        "uringloop",
-        "uringloopx",
-        "uringloop.",
-        "uringloop.loop",
-        "uringloop._core.loop.no",
-        "\udc80",
-    ):
-        if name.isprintable():
-            assert _compiled.find_spec(name, None, None) is None
-        else:
-            with pytest.raises(UnicodeEncodeError):
-                _compiled.find_spec(name, None, None)
+    for name in ("os", "uringloop", "uringloopx", "uringloop.", "uringloop.loop", "uringloop._core.loop.no"):
+        assert _compiled.find_spec(name, None, None) is None
+    assert _compiled.find_spec("uringloop._core.loop.loop\0x") is None
+    with pytest.raises(UnicodeEncodeError):
+        _compiled.find_spec("\udc80")
     with pytest.raises(TypeError):
-        _compiled.find_spec(1)
+        _compiled.find_spec(1)  # type: ignore[arg-type]
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("uringloop._core.loop.no")
+
+
+FAILING = """
+import os, sys
+for _ in range(2):
+    os.environ["URINGLOOP_PLAIN"] = "nothing"
+    try:
+        import uringloop
+    except ValueError as error:
+        assert "names no such piece" in str(error)
+    else:
+        sys.exit("it was imported")
+    assert "uringloop._core.loop.handle" not in sys.modules, "a module that has failed"
+"""
+
+
+def test_a_module_that_fails_is_not_left_half_made() -> None:
+    done = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_only_its_own_modules_are_made() -> None:

@@ -45,11 +45,12 @@ static int compare_names(const void *name, const void *module) {
 }
 
 static const Compiled *find(PyObject *name) {
-    const char *text = PyUnicode_AsUTF8(name);
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &size);
     if (text == NULL) {
         return NULL;
     }
-    if (strncmp(text, "uringloop.", 10) != 0) { /* nearly all that a program imports */
+    if (strncmp(text, "uringloop.", 10) != 0 || strlen(text) != (size_t)size) { /* nearly all that a program imports */
         return NULL;
     }
     return bsearch(text, modules, sizeof modules / sizeof *modules, sizeof *modules, compare_names);
@@ -179,6 +180,24 @@ static PyObject *module_of(const Compiled *found, PyObject *name, PyObject *spec
     return module;
 }
 
+/* Takes a module that has failed out of sys.modules; its exception stays set. */
+static void forget(PyObject *all, PyObject *name) {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *error = PyErr_GetRaisedException();
+#else
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+#endif
+    if (PyObject_DelItem(all, name) < 0) {
+        PyErr_Clear();
+    }
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(error);
+#else
+    PyErr_Restore(type, error, traceback);
+#endif
+}
+
 static PyObject *import_at_once(PyObject *name, const Compiled *found);
 
 /* A new reference: the package that the module is in. Sets `last` to where the module's own name begins. */
@@ -216,12 +235,7 @@ static PyObject *import_at_once(PyObject *name, const Compiled *found) {
     }
     done = exec_module(starting, module);
     if (done == NULL) {
-        PyObject *type, *error, *traceback;
-        PyErr_Fetch(&type, &error, &traceback);
-        if (PyObject_DelItem(all, name) < 0) {
-            PyErr_Clear();
-        }
-        PyErr_Restore(type, error, traceback);
+        forget(all, name);
         goto end;
     }
     own_name = PyUnicode_Substring(name, last, PyUnicode_GET_LENGTH(name));
