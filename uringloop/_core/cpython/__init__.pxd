@@ -1,1 +1,1 @@
-# All code that relies on CPython beyond its documented API.
+# Code that relies on the interpreter beyond CPython's documented C API, and the canaries for all that the core relies on.

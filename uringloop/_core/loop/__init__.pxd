@@ -1,1 +1,1 @@
-# The event loop: its turn, and everything that a turn runs or waits for.
+# The event loop: its turn, handles, timers and inbox, the epoll set of add_reader, and the recorder for observers.
