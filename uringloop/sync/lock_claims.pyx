@@ -23,7 +23,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from uringloop._core.cpython.canaries import coroutine_frames_are_as_known, relied_on
 from uringloop._core.cpython.coroutine_frames cimport (
-    ur_is_destroyed, ur_is_exiting, ur_is_of_nobody, ur_next_frame, ur_own_frame, ur_set_helpers, ur_use_frames,
+    ur_has_ended, ur_is_destroyed, ur_is_exiting, ur_next_frame, ur_own_frame, ur_set_helpers, ur_use_frames,
 )
 from uringloop._core.loop.loop cimport Loop, running_loop
 from uringloop._core.lifetime.guard cimport ur_guard_init, ur_guard_lock, ur_guard_unlock
@@ -187,7 +187,7 @@ cdef class LockClaims:
     cdef int add(self, Claim claim, object frame, Py_ssize_t references) except -1:
         """Add the claim under the frame that held the lock, unless that frame's coroutine has ended: it acquired the lock
         for its caller, and will not release it itself. `references` is how many the calling function has to the frame."""
-        if type(frame) is _Frame and frame not in self.waiting and not ur_is_of_nobody(<PyObject *> frame, references):
+        if type(frame) is _Frame and frame not in self.waiting and not ur_has_ended(<PyObject *> frame, references):
             claim.frame = frame
         if len(self.waiting) >= self.sweep_at:
             self.sweep()
@@ -287,7 +287,7 @@ cdef class LockClaims:
         """Drop the claims of coroutines that ended without releasing the lock, because they have no `finally`."""
         cdef Claim claim
         for claim in list(self.waiting.values()):
-            if claim.given_up and (claim.frame is None or ur_is_of_nobody(<PyObject *> claim.frame, 2)):
+            if claim.given_up and (claim.frame is None or ur_has_ended(<PyObject *> claim.frame, 2)):
                 self.waiting.pop(claim.key(), None)
         self.sweep_at = max(64, 2 * len(self.waiting))
         return 0

@@ -75,7 +75,7 @@ cdef extern from *:
     /* Whether the frame's coroutine has ended: only a coroutine that has not ended refers to its frame, beside the caller's
      * own `references`. (PyFrame_GetGenerator would not be safe free-threaded: another thread may be destroying the
      * coroutine.) */
-    static int ur_is_of_nobody(PyObject *frame, Py_ssize_t references) { return Py_REFCNT(frame) <= references; }
+    static int ur_has_ended(PyObject *frame, Py_ssize_t references) { return Py_REFCNT(frame) <= references; }
 
     static int ur_is_destroyed(void) {
         PyObject *handled = PyErr_GetHandledException();
@@ -93,7 +93,7 @@ cdef extern from *:
     """
     PyObject *ur_own_frame(int most) noexcept
     PyObject *ur_next_frame(object frame) noexcept
-    bint ur_is_of_nobody(PyObject *frame, Py_ssize_t references) noexcept
+    bint ur_has_ended(PyObject *frame, Py_ssize_t references) noexcept
     bint ur_is_destroyed() noexcept
     bint ur_is_exiting(PyObject *coroutine) noexcept
     void ur_use_frames(bint used) noexcept
