@@ -9,7 +9,7 @@ room: dict[str, asyncio.StreamWriter] = {}
 
 
 async def say(name: str, text: str) -> None:
-    """To all but the one who says it. Who is slow is waited for: nobody's messages pile up in memory."""
+    """Send the line to all others. Waits for slow readers, so that no messages pile up in memory."""
     others = [writer for other, writer in room.items() if other != name]
     for writer in others:
         writer.write(f"{name}: {text}\n".encode())

@@ -1,4 +1,4 @@
-"""The same account without a lock to forget: whoever wants to change the value hands in what to do with it."""
+"""The same account without a lock to forget: a task passes a function that changes the value, and Guarded calls it."""
 
 import asyncio
 

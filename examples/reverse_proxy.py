@@ -14,7 +14,7 @@ import uringloop
 from uringloop import ops
 
 ROOM, STREAM = 65536, -1  # bytes of a head, or in a pipe; a stream has no offset
-CLOSE = b"\r\nConnection: close\r\n\r\n"  # one request a connection: nobody need count the bytes of a body
+CLOSE = b"\r\nConnection: close\r\n\r\n"  # one request a connection: the end of the connection ends the body
 
 
 async def splice(source: int, target: int, count: int, waited: int, event: int) -> int:

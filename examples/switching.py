@@ -25,7 +25,7 @@ def by_policy() -> None:
 
 
 def by_install() -> None:
-    uringloop.install()  # whoever asks asyncio for a loop from here on gets one of ours
+    uringloop.install()  # from here on asyncio makes loops of uringloop
     asyncio.run(main())
 
 
