@@ -1,5 +1,6 @@
-# Counters of births and deaths of ops, handles, timers, buffers, transports, fixed buffers and of the descriptors that
-# the core itself opens. Debug builds count, and every test's teardown compares. Decides nothing.
+# Counters of what the core has made and freed: ops, handles, timers, buffers, transports, fixed buffers, and descriptors
+# that it opens itself. Only debug builds count, and the teardown of every test checks that as many were freed as made.
+# Decides nothing.
 from uringloop._core.lifetime.guard cimport URINGLOOP_DEBUG, ur_add_long, ur_load_long
 
 cdef long _made[<int> COUNTED_KINDS]
