@@ -109,8 +109,8 @@ class RingFile(AsyncBase):
 
 
 class ThreadFile(AsyncBase):
-    """A file object of somebody else's, its methods called in an executor; found when used, if `find` is
-    given."""
+    """The wrapper of a file object that is not uringloop's. It calls the object's methods in an executor. If `find` is
+    given, it looks the object up for each use."""
 
     def __init__(
         self, file: Any, find: Callable[[], Any] | None = None, *, loop: Any = None, executor: Any = None

@@ -60,7 +60,7 @@ async def _in_executor(executor: Any, function: Any, *args: Any, **kwargs: Any) 
 
 
 def _given_back(made: Any) -> None:
-    """Nobody waits for it any more."""
+    """Close what the thread has made, because the task that awaited it was cancelled."""
     if isinstance(made, tempfile.TemporaryDirectory):
         made.cleanup()
     elif made is not None:

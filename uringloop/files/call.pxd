@@ -4,7 +4,7 @@ from uringloop.files.turn_share cimport TurnShare
 
 
 cdef class Callee:
-    # What has methods that return Calls. Only the thread of `share.loop` uses it.
+    # The base class of objects whose methods return Calls. Only the thread of `share.loop` uses it.
     cdef TurnShare share
 
     cdef object begin(self, Call call)
@@ -15,7 +15,7 @@ cdef class Call:
     cdef Callee callee
     cdef object first         # the arguments
     cdef object second
-    cdef object inner         # the coroutine of what has to wait
+    cdef object inner         # the coroutine of work that has to wait
     cdef int kind
     cdef uint8_t phase        # CoroutinePhase; waiting: for `inner`
 

@@ -1,8 +1,9 @@
 # Call: what the methods of files return, a coroutine in one small object. Nothing happens before it is awaited.
-# Its first step asks its file to do the work at once (from a buffer, or by a system call that cannot block);
-# only what has to wait becomes a real coroutine. So a read from the cache costs no frame, no future and no turn.
+# Its first step asks its file to do the work at once (from a buffer, or by a system call that cannot block). Only if
+# the work has to wait, the file makes a real coroutine for it, which the Call then runs. So a read from the cache costs
+# no frame, no future and no turn.
 #
-# Callee: what such methods belong to. Owns its share of a turn.
+# Callee: the base class of objects that have such methods. Owns its share of a turn.
 from asyncio.events import _get_running_loop
 
 from cpython.object cimport PyObject

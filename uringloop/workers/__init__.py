@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ASGIWorker", "AiohttpWorker", "UvicornWorker"]
 
-# Imported when first used: nobody has all of their packages.
+# Imported when first used, because hardly any program has all of their packages.
 _ROOMS = {
     "ASGIWorker": ("asgi", "gunicorn>=25"),
     "AiohttpWorker": ("aiohttp", "gunicorn aiohttp"),

@@ -82,8 +82,8 @@ WAIT = object()
 cdef int make_coroutines(
         tuple kinds, ur_coroutine *protocol, void *phase, step_function step, stop_function stop) except -1:
     """Make the first class's objects coroutines. The others are the classes of its module that derive from it; derived
-    classes of other modules inherit the slots. `phase` is the address of the phase in an imagined object at the first
-    class's own address, which gives the offset.
+    classes of other modules inherit the slots. `phase` is the address that the phase would have if an object lay at
+    the first class's own address: the difference of the two is the offset.
 
     The slots find the protocol through an object's class. So no class may define one of these slots itself, and Python may
     not derive classes from these."""

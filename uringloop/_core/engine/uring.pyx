@@ -270,8 +270,8 @@ cdef class UringEngine(Engine):
 
     cdef int cancel(self, Op op) except -1:
         if op.state == OP_IN_KERNEL:
-            # The entry names the operation by its address. If the operation ends before, the kernel doesn't find the
-            # address: an operation that reuses it is submitted after this request, and so not in the kernel yet.
+            # The entry names the operation by its address. If the operation ends before the kernel reads the entry, the
+            # kernel finds no operation at that address: one that reuses the address is submitted after this entry.
             self._push_backlog(<uintptr_t> <PyObject *> op | 1)
         if op.state == OP_IN_KERNEL or op.state == OP_QUEUED:
             self.ops.cancelling(op)

@@ -157,8 +157,8 @@ cdef class BufferPool:
 
     cdef Py_ssize_t bulk_share(self) noexcept:
         """The most bytes that a bulk receiver takes at once. With several receivers, larger pieces cost less time, but more
-        memory if the program doesn't consume them at once. A single receiver does better to stay close behind its sender:
-        the data that the sender has just written is still in the caches."""
+        memory if the program doesn't consume them at once. A single receiver takes small pieces, and so stays close behind its
+        sender: the data that the sender has just written is still in the caches."""
         if self.bulk <= 1:
             return LEAST_BULK
         return min(max(<Py_ssize_t> BULK_ROOM // self.bulk, <Py_ssize_t> LEAST_BULK), <Py_ssize_t> MOST_BULK)

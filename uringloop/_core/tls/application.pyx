@@ -1,5 +1,6 @@
-# Application: the plain-text side of a TLS connection. Owns the application's protocol and the record of the calls it got;
-# passes it plain text in the form that it takes, as long as it wants data. Knows nothing of the transport below.
+# Application: the plain-text side of a TLS connection. Owns the application's protocol and the record of the calls it got.
+# Passes plain text to the protocol, in the form that the protocol takes, while the protocol wants data. Knows nothing of
+# the transport below.
 from asyncio.log import logger
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
