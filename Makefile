@@ -20,7 +20,7 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug test-strict switches stress bench counts performance compat integrations check format rooms
+.PHONY: help venv build debug demo test test-release test-debug test-strict switches plain stress bench counts performance compat integrations check format rooms
 .PHONY: docs dist clean
 .NOTPARALLEL:
 
@@ -63,6 +63,13 @@ switches: build  ## the tests of the library on io_uring with each probed kernel
 		URINGLOOP_DISABLE=$$name URINGLOOP_TEST_ENGINES=uring $(release_run) -m pytest -q \
 			$(patsubst %,--ignore=tests/%,benchmarks commands examples integrations meta tools) $(ARGS) || failed="$$failed $$name"; \
 	done; test -z "$$failed" || { echo "failed without:$$failed"; exit 1; }
+
+plain: build  ## the tests of the library with each piece that relies on CPython's insides on its plain path, one after the other
+	@failed=; for name in $$($(release_run) -c "from uringloop._core.cpython.canaries import PIECES; print(*PIECES)"); do \
+		echo "== $(tag), $$name by its plain path"; \
+		URINGLOOP_PLAIN=$$name $(release_run) -m pytest -q \
+			$(patsubst %,--ignore=tests/%,benchmarks examples integrations meta tools) $(ARGS) || failed="$$failed $$name"; \
+	done; test -z "$$failed" || { echo "failed on the plain path of:$$failed"; exit 1; }
 
 stress: build debug  ## the long tests, on both builds, and all tests on the fake engine with another seed
 	@$(release_run) -m pytest -m stress --timeout=1800 $(ARGS) || test $$? -eq 5

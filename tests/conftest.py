@@ -28,6 +28,7 @@ import hypothesis
 import pytest
 
 import uringloop
+from uringloop._core.cpython.canaries import forced_plain
 from uringloop._core.kernel.probe import offered, refusal
 from uringloop._core.lifetime.counters import DEBUG_BUILD, counters
 
@@ -69,6 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "contract: asserts what asyncio promises, so runs on stock asyncio too"
     )
     config.addinivalue_line("markers", "engines(*names): the engines that can run the test")
+    config.addinivalue_line(
+        "markers", "relies_on(piece): asserts what the piece's plain path can't do; canaries.py lists pieces"
+    )
 
 
 def pytest_report_header() -> str:
@@ -86,6 +90,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if only:
         names = [name for name in names if name in only.args]
     metafunc.parametrize("engine", names, indirect=True, scope="function")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("relies_on"):
+        if mark.args[0] in forced_plain():
+            pytest.skip(f"URINGLOOP_PLAIN={mark.args[0]}: its plain path can't do this")
 
 
 def pytest_collection_finish() -> None:

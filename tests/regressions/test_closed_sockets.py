@@ -27,7 +27,9 @@ def test_data_of_a_closed_socket_does_not_reach_the_next_owner_of_its_number(loo
         assert await protocol.lost is None
         assert far.recv(100) == b"for far"
         far.setblocking(False)
-        assert await loop.sock_recv(far, 100) == b""  # closed with its transport, when the kernel is done with it
+        assert (
+            await loop.sock_recv(far, 100) == b""
+        )  # closed with its transport, when the kernel is done with it
         for other in others:
             other.setblocking(False)
             try:

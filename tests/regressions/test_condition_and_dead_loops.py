@@ -298,6 +298,7 @@ def living(engine: str) -> Iterator[Any]:
         loop.close()
 
 
+@pytest.mark.relies_on("coroutine_frames")
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("kind", "way"), [(kind, way) for kind in WAYS for way in WAYS[kind]])
 def test_a_loop_that_dies_in_wait_leaves_the_lock_to_the_others(

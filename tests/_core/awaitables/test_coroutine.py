@@ -16,7 +16,11 @@ import uringloop
 Make = Callable[[], Coroutine[Any, Any, Any]]
 
 
-@pytest.fixture(params=["an operation", "a stream's read", "a file's method"])
+# The plain path of a stream's read is asyncio's coroutine.
+READ = pytest.param("a stream's read", marks=pytest.mark.relies_on("adopted_streams"))
+
+
+@pytest.fixture(params=["an operation", READ, "a file's method"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

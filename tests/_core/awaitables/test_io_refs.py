@@ -54,6 +54,7 @@ def ended(peer: socket.socket) -> bool:
         return False
 
 
+@pytest.mark.relies_on("io_refs")
 @pytest.mark.contract
 @pytest.mark.parametrize("name", ["recv", "recv_into", "recvfrom", "recvfrom_into"])
 def test_the_peer_sees_the_close_of_a_socket_with_a_pending_call(
@@ -84,6 +85,7 @@ def test_the_peer_sees_the_end_of_a_socket_that_has_a_reader(loop: Any, run: Any
     run(main())
 
 
+@pytest.mark.relies_on("io_refs")
 @pytest.mark.contract
 @pytest.mark.parametrize("how", ["accept", "reader", "removed reader"])
 def test_the_address_of_a_closed_listener_is_free(loop: Any, run: Any, how: str) -> None:
@@ -142,6 +144,7 @@ def test_a_reused_descriptor_number_loses_no_data_to_the_old_receive(
     run(main())
 
 
+@pytest.mark.relies_on("io_refs")
 @pytest.mark.contract
 def test_a_reused_descriptor_number_gets_no_data_of_the_old_send(loop: Any, run: Any, ends: Pair) -> None:
     async def main() -> None:
@@ -196,6 +199,7 @@ def test_a_reader_that_closes_its_socket_is_not_called_for_the_next_one(
     run(main())
 
 
+@pytest.mark.relies_on("io_refs")
 @pytest.mark.contract
 def test_a_socket_waited_for_twice_and_used_again(loop: Any, run: Any, ends: Pair) -> None:
     async def main() -> None:
@@ -247,6 +251,7 @@ def test_files_and_transports_still_count_in_io_refs(loop: Any, run: Any, ends: 
     run(main())
 
 
+@pytest.mark.relies_on("io_refs")
 @pytest.mark.contract
 def test_another_thread_may_close_the_socket(loop: Any, run: Any, ends: Pair) -> None:
     async def main() -> None:

@@ -275,6 +275,7 @@ def called(loop: Any, way: str, callback: Callable[[], object]) -> Any:
 
 
 @pytest.mark.engines("uring")
+@pytest.mark.relies_on("own_context")
 @pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="each has its context at once")
 @pytest.mark.parametrize("way", WAYS_TO_CALL)
 def test_many_callbacks_make_no_contexts(loop: Any, way: str) -> None:

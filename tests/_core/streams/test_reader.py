@@ -182,6 +182,7 @@ def test_a_reader_whose_last_byte_is_on_its_way_is_not_at_its_end(loop: Any, met
     on(loop, test)
 
 
+@pytest.mark.relies_on("adopted_streams")
 @pytest.mark.engines("uring", "epoll")  # asyncio's own lets it; the fake one may bring what is sent in parts
 def test_a_second_reader_does_not_overtake_the_first(loop: Any) -> None:
     async def test() -> None:
@@ -198,6 +199,7 @@ def test_a_second_reader_does_not_overtake_the_first(loop: Any) -> None:
     on(loop, test)
 
 
+@pytest.mark.relies_on("adopted_streams")
 @pytest.mark.engines("uring", "epoll")
 def test_data_left_by_a_cancelled_first_read_wakes_the_second(loop: Any) -> None:
     async def test() -> None:
