@@ -207,6 +207,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     def _close(self) -> None:
         failed: Exception | None = None
         if not self._closed:
+            self.__dict__.pop("_selector", None)
             for release in list(self._at_close):
                 release()
             for listener in self._listeners.values():
@@ -243,10 +244,10 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     _clock_warned = False
 
     @functools.cached_property
-    def _selector(self) -> NoSelector:
+    def _selector(self) -> NoSelector | None:
         from uringloop.patches import NoSelector
 
-        return NoSelector(self._readers)
+        return None if self._closed else NoSelector(self._readers)  # close() sets asyncio's to None, too
 
     @property
     def _nest_patched(self) -> bool:

@@ -198,3 +198,17 @@ def test_the_peer_sees_the_end_at_once(run: Any) -> None:
         os.close(out)
 
     run(main())
+
+
+@pytest.mark.contract
+def test_a_pipe_of_a_closed_loop_is_shown_as_open(loop: asyncio.AbstractEventLoop) -> None:
+    reading, writing = os.pipe()
+    reader = loop.run_until_complete(reader_of(reading))
+    writer = loop.run_until_complete(writer_of(writing))
+    assert "idle" in repr(writer.transport)
+    loop.close()
+    assert "open" in repr(reader.transport)
+    assert "open" in repr(writer.transport)
+    for transport in (reader.transport, writer.transport):
+        transport._pipe.close()
+        transport._pipe = None  # or it warns that it is unclosed
