@@ -1,8 +1,9 @@
 # keep_heap: the C library keeps the memory of one turn for the next. A turn receives all messages before it sends their
 # answers, so it ends by freeing all of them at once. glibc gives the top of its heap back to the kernel whenever more
 # than 128 KB are free there, and the next turn has to fault the same pages in again: five faults for each message of
-# 40 KB, which cost more than all the rest. glibc raises that threshold by itself as soon as a program frees a block
-# that was mapped, to twice the size of the block. Most programs do so after a while; a fresh one has not done it yet.
+# 40 KB, which cost more than all the rest. glibc raises that threshold by itself when a program frees a block so large
+# that malloc had mapped it separately: to twice the block's size. Most programs do so after a while; a fresh one has not
+# done it yet.
 import os
 
 cdef extern from * nogil:

@@ -1,12 +1,12 @@
 # Spinner: the decision to poll for a few microseconds before the thread sleeps, and the polling. Waking a sleeping core
 # costs 20 to 50 us, so two threads that call each other in turn spend most of their time on that. Owns the record of
 # successes, because spinning must pay: a spin in vain costs more credit than a success earns, and a thread without credit
-# doesn't spin, so an idle loop sleeps. It always spins for calls from other threads, and for I/O as long as `busy_poll`
-# allows.
+# doesn't spin, so an idle loop sleeps. Calls from other threads and I/O have a credit each. Calls need no option; for I/O
+# the thread spins only if `busy_poll` is set, and for no longer than that.
 #
 # Between polls it yields the core to the thread that may answer. On a crowded machine, an unrelated thread gets the core
-# instead, for a whole time slice; and a thread that spins loses its credit with the scheduler, which lets a sleeping
-# thread run as soon as it is woken. So a yield that takes long ends the spin, and the thread doesn't spin for a while. That
+# instead, for a whole time slice; and the kernel's scheduler, which lets a thread that slept run as soon as it is woken,
+# no longer prefers a thread that spins. So a yield that takes long ends the spin, and the thread doesn't spin for a while. That
 # pause becomes longer if the machine is still crowded after it.
 from libc.stdint cimport int64_t
 
