@@ -17,6 +17,15 @@ WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 LIBRARIES = ("uringloop", "aiologic", "multiloop")
 
 
+WORKERS = {
+    "cpu": "Python",
+    "switches": "sleep(0)",
+    "echo": "echo",
+    "streams": "echo by streams",
+    "connections": "connect, echo, close by streams",
+}
+
+
 def sync_rows() -> list[Row]:
     rows = [
         Row(name, "sync", title, work=work, arguments=arguments, quick=name == "lock-10")
@@ -32,7 +41,7 @@ def sync_rows() -> list[Row]:
             work="workers:speed_up",
             arguments={"work": work},
         )
-        for work, title in (("cpu", "Python"), ("switches", "sleep(0)"), ("echo", "echo"))
+        for work, title in WORKERS.items()
     ]
     for name, title, work, arguments in WORK:
         rows += [

@@ -85,7 +85,67 @@ async def echoing() -> AsyncIterator[Unit]:
         await asyncio.sleep(0.01)
 
 
-WORK = {"cpu": calculating, "switches": switching, "echo": echoing}
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def streaming() -> AsyncIterator[Unit]:
+    """Ten clients by streams on ten connections to a server of the same loop, 1 KB to and fro on each."""
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    ends = [await asyncio.open_connection(*server.sockets[0].getsockname()[:2]) for _ in range(10)]
+
+    async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(bytes(1024))
+        await reader.readexactly(1024)
+
+    async def unit() -> int:
+        await asyncio.gather(*[exchange(*end) for end in ends])
+        return len(ends)
+
+    try:
+        yield unit
+    finally:
+        for _reader, writer in ends:
+            writer.close()
+        server.close()
+        await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def connecting() -> AsyncIterator[Unit]:
+    """Ten clients by streams: connect to a server of the same loop, one message to and fro, close."""
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = server.sockets[0].getsockname()[:2]
+
+    async def connect() -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(bytes(64))
+        await reader.readexactly(64)
+        writer.close()
+        await writer.wait_closed()
+
+    async def unit() -> int:
+        await asyncio.gather(*[connect() for _ in range(10)])
+        return 10
+
+    try:
+        yield unit
+    finally:
+        server.close()
+        await asyncio.sleep(0.01)
+
+
+WORK = {
+    "cpu": calculating,
+    "switches": switching,
+    "echo": echoing,
+    "streams": streaming,
+    "connections": connecting,
+}
 
 
 def rate_of_workers(
