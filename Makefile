@@ -55,14 +55,19 @@ test-strict: build  ## the test suite on the release build, with each warning an
 	@echo "== $(tag), release build, warnings are errors"
 	@PYTHONWARNINGS=error $(release_run) $(pytest)
 
-# Not the tests of programs and tools. Where DEFER_TASKRUN is used, COOP_TASKRUN is not: both go.
+# Not the tests of programs and tools. Where DEFER_TASKRUN is used, COOP_TASKRUN is not: both go. The last run restricts the
+# rings, but for one operation that the tests of uringloop.ops submit.
 switches: build  ## the tests of the library on io_uring with each probed kernel feature turned off, one after the other
 	@failed=; for name in $$($(release_run) -c "from uringloop._core.kernel.probe import offered; print(*offered())"); do \
 		[ $$name != coop_taskrun ] || name=defer_taskrun,coop_taskrun; \
 		echo "== $(tag), without $$name"; \
 		URINGLOOP_DISABLE=$$name URINGLOOP_TEST_ENGINES=uring $(release_run) -m pytest -q \
 			$(patsubst %,--ignore=tests/%,benchmarks commands examples integrations meta tools) $(ARGS) || failed="$$failed $$name"; \
-	done; test -z "$$failed" || { echo "failed without:$$failed"; exit 1; }
+	done; \
+	echo "== $(tag), restricted"; \
+	URINGLOOP_RESTRICT=readv URINGLOOP_TEST_ENGINES=uring $(release_run) -m pytest -q \
+		$(patsubst %,--ignore=tests/%,benchmarks commands examples integrations meta tools) $(ARGS) || failed="$$failed restrictions"; \
+	test -z "$$failed" || { echo "failed without:$$failed"; exit 1; }
 
 plain: build  ## the tests of the library with each piece that relies on CPython's insides on its plain path, one after the other
 	@failed=; for name in $$($(release_run) -c "from uringloop._core.cpython.canaries import PIECES; print(*PIECES)"); do \

@@ -37,6 +37,7 @@ FEATURES = {
     "ftruncate": ("6.9", "truncates files without a thread"),
     "fixed_buffers": ("5.19", "files are read into memory that the kernel has pinned once"),
     "udp_segment": ("4.18", "datagrams of one size for one address leave as one message"),
+    "restrictions": ("5.10", "a ring can be restricted to what uringloop uses (URINGLOOP_RESTRICT)"),
 }
 _WITHOUT_RING = {"udp_segment"}
 FEW_LOOPS = 64
@@ -118,6 +119,7 @@ def _limits() -> dict[str, str]:
         "container": _container(),
         "URINGLOOP_ENGINE": os.environ.get("URINGLOOP_ENGINE", "not set"),
         "URINGLOOP_DISABLE": os.environ.get("URINGLOOP_DISABLE", "not set"),
+        "URINGLOOP_RESTRICT": os.environ.get("URINGLOOP_RESTRICT", "not set"),
         "URINGLOOP_PLAIN": os.environ.get("URINGLOOP_PLAIN", "not set"),
         "URINGLOOP_MALLOC": os.environ.get("URINGLOOP_MALLOC", "not set"),
         "URINGLOOP_INSPECT": os.environ.get("URINGLOOP_INSPECT", "not set (1: `uringloop top` may look)"),

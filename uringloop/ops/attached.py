@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from uringloop._core.kernel.probe import locked_memory
+from uringloop._core.kernel import restriction
+from uringloop._core.kernel.probe import locked_memory, offered, restricted
 from uringloop.errors import UringUnavailable
 from uringloop.files.loops import running_loop
 from uringloop.ops.chain import Chain
@@ -37,6 +38,7 @@ class Attached:
     def __init__(self, ring: Any = None) -> None:
         self._loop = running_loop()
         self._owned = ring is None
+        self._allowed = restriction.ops_operations() if self._owned and restricted() else None
         self._ring = _new_ring() if ring is None else _checked(ring)
         self._polled = bool(self._ring.flags & liburing.IORING_SETUP_SQPOLL)
         self._deferred = bool(self._ring.flags & liburing.IORING_SETUP_DEFER_TASKRUN)
@@ -127,6 +129,8 @@ class Attached:
             self._last += 1
             sqe.user_data = self._last
             flight = Flight(self._last, keep, opens)
+            if self._allowed is not None:
+                flight.forbidden = restriction.refusal_of(sqe.opcode, sqe.flags, self._allowed)
             names.append(flight)
             if limits:
                 started[-1].timer = flight
@@ -309,8 +313,12 @@ class Attached:
 
 def _new_ring() -> Any:
     ring = liburing.Ring()
+    if restricted() and not offered()["restrictions"]:
+        raise UringUnavailable(
+            errno.ENOSYS, "URINGLOOP_RESTRICT asks for a restricted ring, which is not offered here"
+        )
     try:
-        liburing.io_uring_queue_init(ENTRIES, ring)
+        liburing.io_uring_queue_init(ENTRIES, ring, liburing.IORING_SETUP_R_DISABLED if restricted() else 0)
     except OSError as error:
         if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS):
             raise UringUnavailable(error.errno, f"io_uring is refused here: {error.strerror}") from None
@@ -321,6 +329,13 @@ def _new_ring() -> Any:
                 error.errno, f"io_uring is refused here: {cause}. To allow it: {remedy}"
             ) from None
         raise
+    if restricted():
+        try:
+            restriction.restrict_ops(ring.ring_fd)
+            liburing.io_uring_enable_rings(ring)
+        except BaseException:
+            liburing.io_uring_queue_exit(ring)
+            raise
     return ring
 
 

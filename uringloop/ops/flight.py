@@ -30,6 +30,7 @@ class Flight:
         "done",
         "failure",
         "follower",
+        "forbidden",
         "keep",
         "opens",
         "timer",
@@ -46,6 +47,7 @@ class Flight:
         self.completions: deque[Completion] = deque()
         self.value: int | None = None
         self.failure = 0
+        self.forbidden: str | None = None  # what the error says if URINGLOOP_RESTRICT forbids it
         self.done = False  # the last completion has arrived, or none ever will
         self.wanted = True
         self.waiter: asyncio.Future[None] | None = None
@@ -100,6 +102,8 @@ class Flight:
     def result(self) -> int:
         if self.failure in STOPPED and self.timer is not None and self.timer.failure == errno.ETIME:
             raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        if self.failure == errno.EACCES and self.forbidden:
+            raise PermissionError(self.failure, self.forbidden)
         if self.failure:
             raise OSError(self.failure, os.strerror(self.failure))
         if self.value is None:

@@ -81,13 +81,13 @@ print(offered())
 @pytest.mark.parametrize("tiny", ["0", "1"])
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_the_core_works_without(engine: str, program: Program, switch: str, tiny: str) -> None:
-    used = eval(program(SMOKE, URINGLOOP_DISABLE=switch, URINGLOOP_TINY=tiny).stdout)
+    used = eval(program(SMOKE, URINGLOOP_DISABLE=switch, URINGLOOP_RESTRICT="", URINGLOOP_TINY=tiny).stdout)
     assert used[switch] is False
 
 
 @pytest.mark.engines("uring")
 def test_the_core_works_without_any_feature(engine: str, program: Program) -> None:
-    used = eval(program(SMOKE, URINGLOOP_DISABLE=", ".join(SWITCHES)).stdout)
+    used = eval(program(SMOKE, URINGLOOP_DISABLE=", ".join(SWITCHES), URINGLOOP_RESTRICT="").stdout)
     assert not any(used.values())
 
 

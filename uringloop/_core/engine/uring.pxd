@@ -13,6 +13,7 @@ cdef class UringEngine(Engine):
     cdef long submitter             # the thread that the ring is bound to; 0 while the ring is still disabled
     cdef long register_at           # the number of enters after which the thread registers the ring's descriptor
     cdef bint had_submitters        # earlier threads have submitted to this ring
+    cdef object restrict            # restricts a new ring to what uringloop uses; None: rings are not restricted
     cdef bint taskrun_visible       # pending kernel work shows in the ring's flags
     cdef unsigned blind_turns       # turns since the last enter, if pending work doesn't show
     cdef uintptr_t *backlog         # Op pointers to submit, or pointer | 1: cancel that operation
@@ -25,7 +26,6 @@ cdef class UringEngine(Engine):
     cdef readonly long overflows    # how often completions were fetched that the kernel had parked
 
     cdef int _open(self) except -1
-    cdef _ring_error(self, int err)
     cdef int _move(self) except -1
     cdef void _change_submitter(self, long thread) noexcept
     cdef bint _resubmit(self, Op op) noexcept

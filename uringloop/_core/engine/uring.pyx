@@ -24,7 +24,7 @@ from uringloop._core.kernel.abi cimport (
 from uringloop._core.kernel.buffers cimport BufferPool
 from uringloop._core.kernel.fixed_table cimport FixedTable
 from uringloop._core.kernel.libc cimport EAGAIN, EBUSY, ECANCELED, EINTR, EINVAL, EMFILE, ENFILE, ENOMEM, ETIME
-from uringloop._core.kernel.probe cimport KernelFeatures, kernel_features, locked_memory, sizes
+from uringloop._core.kernel.probe cimport KernelFeatures, kernel_features, restriction, ring_error, sizes
 from uringloop._core.kernel.ring cimport (
     Ring, ring_close, ring_closed_at, ring_enable, ring_enter, ring_must_enter, ring_next, ring_open, ring_register, ring_unregister,
     ring_wants_enter,
@@ -55,6 +55,7 @@ cdef class UringEngine(Engine):
 
     def __init__(self, ready, unsigned entries=0):
         Engine.__init__(self, ready)
+        self.restrict = restriction()
         self.ring.sq_entries = entries or sizes().entries
         self._open()
 
@@ -92,9 +93,12 @@ cdef class UringEngine(Engine):
             entries = entries // 2 if entries > 8 else entries
             completions = 4 * entries
             err = ring_open(&self.ring, entries, completions, found.setup_flags)
+        if err == 0 and self.restrict is not None:
+            err = self.restrict(self.ring.fd)
         if err < 0:
+            ring_close(&self.ring)
             self.ring.sq_entries = wanted  # the next run of the loop tries again
-            raise self._ring_error(-err)
+            raise ring_error(-err)
         self.ring.enters = enters
         if found.abs_timer:
             self.ring.enter_flags |= IORING_ENTER_ABS_TIMER
@@ -113,11 +117,6 @@ cdef class UringEngine(Engine):
         if URINGLOOP_DEBUG:
             count_made(COUNT_FD)
         return 0
-
-    cdef _ring_error(self, int err):
-        error = OSError(err, f"io_uring_setup: {os.strerror(err)}")
-        short = locked_memory(error)
-        return OSError(err, f"{error.strerror}: {short[1]}. To allow it: {short[2]}") if short else error
 
     cdef void _close_ring(self) noexcept:
         if self.forked:

@@ -62,6 +62,7 @@ struct io_uring_rsrc_register { uint32_t nr; uint32_t flags; uint64_t resv2; uin
 struct io_uring_rsrc_update2 { uint32_t offset; uint32_t resv; uint64_t data; uint64_t tags; uint32_t nr; uint32_t resv2; };
 struct io_uring_probe_op { uint8_t op; uint8_t resv; uint16_t flags; uint32_t resv2; };
 struct io_uring_probe { uint8_t last_op; uint8_t ops_len; uint16_t resv; uint32_t resv2[3]; struct io_uring_probe_op ops[256]; };
+struct io_uring_restriction { uint16_t opcode; uint8_t allowed; uint8_t resv; uint32_t resv2[3]; };
 struct io_uring_buf { uint64_t addr; uint32_t len; uint16_t bid; uint16_t resv; };
 struct io_uring_buf_reg { uint64_t ring_addr; uint32_t ring_entries; uint16_t bgid; uint16_t flags; uint64_t resv[3]; };
 
@@ -73,6 +74,7 @@ _Static_assert(sizeof(struct io_uring_params) == 120, "io_uring_params");
 _Static_assert(sizeof(struct io_uring_getevents_arg) == 24, "io_uring_getevents_arg");
 _Static_assert(sizeof(struct io_uring_rsrc_register) == 32, "io_uring_rsrc_register");
 _Static_assert(sizeof(struct io_uring_rsrc_update2) == 32, "io_uring_rsrc_update2");
+_Static_assert(sizeof(struct io_uring_restriction) == 16, "io_uring_restriction");
 _Static_assert(sizeof(struct io_uring_buf) == 16, "io_uring_buf");
 _Static_assert(sizeof(struct io_uring_buf_reg) == 40, "io_uring_buf_reg");
 
@@ -109,7 +111,10 @@ _Static_assert(sizeof(struct io_uring_buf_reg) == 40, "io_uring_buf_reg");
 #define IORING_ENTER_ABS_TIMER (1U << 5)
 #define IORING_ENTER_NO_IOWAIT (1U << 7)
 
+#define IORING_REGISTER_EVENTFD 4
+#define IORING_UNREGISTER_EVENTFD 5
 #define IORING_REGISTER_PROBE 8
+#define IORING_REGISTER_RESTRICTIONS 11
 #define IORING_REGISTER_ENABLE_RINGS 12
 #define IORING_REGISTER_BUFFERS2 15
 #define IORING_REGISTER_BUFFERS_UPDATE 16
@@ -117,11 +122,16 @@ _Static_assert(sizeof(struct io_uring_buf_reg) == 40, "io_uring_buf_reg");
 #define IORING_UNREGISTER_RING_FDS 21
 #define IORING_REGISTER_PBUF_RING 22
 #define IORING_UNREGISTER_PBUF_RING 23
+#define IORING_RESTRICTION_REGISTER_OP 0
+#define IORING_RESTRICTION_SQE_OP 1
+#define IORING_RESTRICTION_SQE_FLAGS_ALLOWED 2
 #define IORING_RSRC_REGISTER_SPARSE (1U << 0)
 #define IO_URING_OP_SUPPORTED (1U << 0)
 
 #define IOSQE_FIXED_FILE (1U << 0)
+#define IOSQE_IO_DRAIN (1U << 1)
 #define IOSQE_IO_LINK (1U << 2)
+#define IOSQE_IO_HARDLINK (1U << 3)
 #define IOSQE_ASYNC (1U << 4)
 #define IOSQE_BUFFER_SELECT (1U << 5)
 #define IOSQE_CQE_SKIP_SUCCESS (1U << 6)

@@ -17,6 +17,7 @@ cdef struct KernelFeatures:
     bint epoll_wait
     bint ftruncate
     bint fixed_buffers
+    bint restrictions
 
 
 cdef struct Sizes:
@@ -31,4 +32,6 @@ cdef struct Sizes:
 cdef KernelFeatures *kernel_features() except NULL
 cdef Sizes *sizes() except NULL
 cdef bint cuts_datagrams()
+cdef restriction()
+cdef ring_error(int err)
 cpdef locked_memory(error)

@@ -10,9 +10,9 @@ from libc.string cimport memset
 from uringloop._core.kernel.abi cimport (
     IORING_FEAT_CQE_SKIP, IORING_FEAT_EXT_ARG, IORING_FEAT_MIN_TIMEOUT, IORING_FEAT_NODROP, IORING_FEAT_NO_IOWAIT,
     IORING_FEAT_SUBMIT_STABLE, IORING_OP_EPOLL_WAIT, IORING_OP_FTRUNCATE, IORING_OP_SEND_ZC, IORING_OP_WAITID,
-    IORING_REGISTER_PROBE, IORING_SETUP_COOP_TASKRUN, IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_NO_SQARRAY,
+    IORING_REGISTER_PROBE, IORING_REGISTER_RESTRICTIONS, IORING_RESTRICTION_SQE_OP, IORING_SETUP_COOP_TASKRUN, IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_NO_SQARRAY,
     IORING_SETUP_R_DISABLED, IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_SUBMIT_ALL, IORING_SETUP_TASKRUN_FLAG,
-    IO_URING_OP_SUPPORTED, io_uring_probe, ur_io_uring_register,
+    IO_URING_OP_SUPPORTED, io_uring_probe, io_uring_restriction, ur_io_uring_register,
 )
 from uringloop._core.kernel.libc cimport EACCES, EINVAL, ENOSYS, EPERM
 from uringloop._core.kernel.ring cimport Ring, ring_close, ring_open
@@ -24,6 +24,7 @@ SWITCHES = (
     "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun", "no_sqarray", "submit_all",
     "registered_ring", "abs_timer", "no_iowait", "quiet_send", "buffer_ring", "multishot_recv",
     "multishot_accept", "waitid", "epoll_wait", "ftruncate", "fixed_buffers", "udp_segment",
+    "restrictions",
 )
 
 cdef enum:
@@ -112,6 +113,7 @@ cdef _ask():
     # descriptor's data before the loop reports the event.
     found.epoll_wait = (_operation_offered(&ring, IORING_OP_EPOLL_WAIT) and found.setup_flags & IORING_SETUP_DEFER_TASKRUN != 0
                         and "epoll_wait" not in disabled)
+    found.restrictions = _can_be_restricted(&ring) and "restrictions" not in disabled
     ring_close(&ring)
     _kernel_features = found
 
@@ -148,6 +150,30 @@ cdef bint _operation_offered(Ring *ring, int opcode) noexcept:
     return opcode <= answer.last_op and answer.ops[opcode].flags & IO_URING_OP_SUPPORTED != 0
 
 
+cdef bint _can_be_restricted(Ring *ring) noexcept:
+    """Restricts the ring itself, so call this last."""
+    cdef io_uring_restriction only_nop
+    memset(&only_nop, 0, sizeof(only_nop))
+    only_nop.opcode = IORING_RESTRICTION_SQE_OP
+    return ur_io_uring_register(ring.fd, IORING_REGISTER_RESTRICTIONS, &only_nop, 1) == 0
+
+
+def restricted():
+    """Whether URINGLOOP_RESTRICT asks for rings that take only the operations that uringloop uses."""
+    return os.environ.get("URINGLOOP_RESTRICT", "") not in ("", "0")
+
+
+cdef restriction():
+    """The function that restricts a new ring, if URINGLOOP_RESTRICT asks for it, otherwise None. Raises ValueError for an
+    unknown name in it."""
+    if not restricted():
+        return None
+    from uringloop._core.kernel.restriction import added, restrict  # few programs need it
+
+    added()
+    return restrict
+
+
 def switched_off():
     """The features named in URINGLOOP_DISABLE. Raises ValueError for an unknown name."""
     names = {name.strip() for name in os.environ.get("URINGLOOP_DISABLE", "").split(",") if name.strip()}
@@ -179,6 +205,10 @@ def refusal():
     """None if io_uring can be used, otherwise (errno, cause, remedy)."""
     cdef int refused = kernel_features().refused
     if not refused:
+        if restriction() is not None and not kernel_features().restrictions:
+            return (ENOSYS, "URINGLOOP_RESTRICT asks for restricted rings, which this kernel does not offer, or "
+                    "URINGLOOP_DISABLE switches off", "use a kernel with IORING_REGISTER_RESTRICTIONS, or unset "
+                    "URINGLOOP_RESTRICT")
         return None
     name = errno_module.errorcode.get(refused, str(refused))
     if refused == ENOSYS:
@@ -196,6 +226,13 @@ def refusal():
                 "profile (Docker and containerd refuse them by default)")
     return (refused, f"kernel.io_uring_disabled is {disabled} ({name})",
             "set kernel.io_uring_disabled to 0, or to 1 and add this user's group to kernel.io_uring_group")
+
+
+cdef ring_error(int err):
+    """The error of a ring that could not be made."""
+    error = OSError(err, f"io_uring_setup: {os.strerror(err)}")
+    short = locked_memory(error)
+    return OSError(err, f"{error.strerror}: {short[1]}. To allow it: {short[2]}") if short else error
 
 
 cpdef locked_memory(error):
@@ -267,5 +304,6 @@ def offered():
         buffer_ring=bool(found.buffer_ring), multishot_recv=bool(found.multishot_recv),
         multishot_accept=bool(found.multishot_accept), waitid=bool(found.waitid), epoll_wait=bool(found.epoll_wait),
         ftruncate=bool(found.ftruncate), fixed_buffers=bool(found.fixed_buffers), udp_segment=_kernel_cuts_datagrams(),
+        restrictions=bool(found.restrictions),
     )
     return answer

@@ -1,0 +1,1 @@
+cdef int _restrict(int fd, operations, calls, int flags) except? -1
