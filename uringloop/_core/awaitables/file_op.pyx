@@ -16,7 +16,7 @@ from uringloop._core.kernel.abi cimport (
     IORING_OP_READ_FIXED, IORING_OP_RENAMEAT, IORING_OP_SPLICE, IORING_OP_STATX, IORING_OP_SYMLINKAT,
     IORING_OP_UNLINKAT, IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IOSQE_ASYNC, io_uring_sqe,
 )
-from uringloop._core.kernel.libc cimport ECANCELED, EINTR, c_close
+from uringloop._core.kernel.libc cimport ECANCELED, EINTR, EIO, c_close
 from uringloop._core.kernel.probe cimport kernel_features
 from uringloop._core.loop.loop cimport Loop
 from uringloop._core.lifetime.guard cimport ur_abstract, ur_only_core_makes
@@ -111,6 +111,8 @@ cdef class FileOp(FutureOp):
         return <int> res
 
     cdef void record_completion(self, int res, uint32_t flags) noexcept:
+        if res > 0 and <uint32_t> res > self.entry.len and self.entry.opcode in (IORING_OP_READ, IORING_OP_WRITE, IORING_OP_SPLICE):
+            res = -EIO  # more than the memory holds
         FutureOp.record_completion(self, res, flags)
         if self.counted:
             self.counted = False

@@ -22,6 +22,7 @@ cdef enum:
     BULK_ROOM = 16777216     # the most bytes that all bulk receivers together take with one receive each
     LEAST_BULK = 262144      # the least for each receiver: as much as asyncio's own loop takes
     MOST_BULK = 1048576
+    POISON = 0xDB           # debug builds fill a free buffer with it
 
 
 cdef class BufferPool:
@@ -117,6 +118,8 @@ cdef class BufferPool:
         """Make the buffer free. A negative length marks a buffer that no receiver has."""
         cdef io_uring_buf *slot
         self.arrivals[number].length = -1
+        if URINGLOOP_DEBUG and number < <int> self.count:  # else the pool is closed, and its memory unmapped
+            memset(self.addresses[number], POISON, self.size)  # a receiver that still reads it, or too far, shows it
         if self.ring_fd < 0:
             self.free[self.free_count] = number
             self.free_count += 1
@@ -143,6 +146,8 @@ cdef class BufferPool:
 
     cdef void mark_delivered(self, int number) noexcept:
         """A completion has delivered this buffer to a receiver."""
+        if URINGLOOP_DEBUG:
+            assert 0 <= number < <int> self.count, "a completion with a buffer that the pool does not have"
         self.out += 1
         self.arrivals[number].length = 0
         if URINGLOOP_DEBUG:

@@ -229,7 +229,7 @@ cdef class EpollSet(Op):
             return
         if not self.uses_epoll_wait and self.attempted != self.loop.turns:
             res = epoll_wait(self.fd, self.found, EVENTS_A_TURN, 0)
-        for i in range(res):
+        for i in range(min(res, EVENTS_A_TURN)):
             self.dispatch_event(&self.found[i])
 
     cdef int dispatch_event(self, epoll_event *event) noexcept:

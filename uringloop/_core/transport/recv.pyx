@@ -17,7 +17,7 @@ from uringloop._core.kernel.abi cimport (
 )
 from uringloop._core.kernel.buffers cimport BufferPool
 from uringloop._core.kernel.libc cimport (
-    EAGAIN, ECANCELED, EINTR, EINVAL, ENOBUFS, MSG_DONTWAIT, POLLIN, c_poll, c_recv, errno, pollfd,
+    EAGAIN, ECANCELED, EINTR, EINVAL, EIO, ENOBUFS, MSG_DONTWAIT, POLLIN, c_poll, c_recv, errno, pollfd,
 )
 from uringloop._core.kernel.probe cimport kernel_features
 from uringloop._core.transport.transport cimport TRANSPORT_CLOSING, TRANSPORT_RELEASING, Transport
@@ -144,10 +144,13 @@ cdef class RecvOp(Op):
         elif self.mode == RECV_DIRECT and res > 0 and not flags & IORING_CQE_F_BUFFER:
             self.readable = True
         elif flags & IORING_CQE_F_BUFFER:
-            if res > 0:
+            if 0 < res <= <int> self.pool.size:
                 self._arrived(flags >> IORING_CQE_BUFFER_SHIFT, res)
             else:
                 self.pool.give_back(flags >> IORING_CQE_BUFFER_SHIFT)
+                if res > 0:  # more than the buffer holds: end the connection, and read nothing of it
+                    res = -EIO
+                    flags = 0
         if not flags & IORING_CQE_F_MORE:
             self.ended = True
             self.end_result = res

@@ -19,7 +19,7 @@ from uringloop._core.kernel.abi cimport (
     IORING_OP_NOP, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_RECVSEND_POLL_FIRST, io_uring_sqe,
 )
 from uringloop._core.kernel.libc cimport (
-    EAGAIN, ECANCELED, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL, c_send, c_sendmsg, errno, iovec, msghdr,
+    EAGAIN, ECANCELED, EINTR, EIO, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL, c_send, c_sendmsg, errno, iovec, msghdr,
 )
 from uringloop._core.kernel.probe cimport kernel_features, sizes
 from uringloop._core.loop.loop cimport sends_at_once
@@ -227,7 +227,7 @@ cdef class SendOp(Op):
         return <int> self.in_flight
 
     cdef void record_completion(self, int res, uint32_t flags) noexcept:
-        self.result = res
+        self.result = res if res <= self.in_flight else -EIO  # more than was there to send
         self.has_result = True
 
     cdef bint done_quietly(self) noexcept:
