@@ -262,3 +262,67 @@ def test_a_forked_child_has_an_inspector_of_its_own(
 ) -> None:
     ended = program("import warnings; warnings.simplefilter('ignore')\n" + FORK)
     assert not ended.stderr
+
+
+OTHER_USER = 65534
+
+
+def connected_as(user: int, path: Path) -> str:
+    """What a process of the user gets from the socket: the name of an error, or "answered" or "refused"."""
+    program = """
+import os, socket, sys
+path, user = sys.argv[1], int(sys.argv[2])
+os.setgroups([])
+os.setgid(user)
+os.setuid(user)
+connection = socket.socket(socket.AF_UNIX)
+try:
+    connection.connect(path)
+    connection.sendall(b'{"want": "snapshot"}\\n')
+    print("answered" if connection.recv(1) else "refused")
+except ConnectionError:
+    print("refused")
+except OSError as error:
+    print(type(error).__name__)
+"""
+    # Isolated: the user may not read this folder.
+    command = [
+        getattr(sys, "_base_executable", sys.executable),
+        "-I",
+        "-S",
+        "-c",
+        program,
+        str(path),
+        str(user),
+    ]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=20, cwd="/"
+    ).stdout.strip()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_process_of_another_user_gets_nothing(inspector: Inspector, runtime: Path) -> None:
+    assert connected_as(0, inspector.path) == "answered"
+    runtime.chmod(0o755)  # as /tmp, if there is no XDG_RUNTIME_DIR
+    assert connected_as(OTHER_USER, inspector.path) == "PermissionError"
+    inspector.path.chmod(0o666)  # what the mode would refuse, the inspector refuses as well
+    assert connected_as(OTHER_USER, inspector.path) == "refused"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_socket_that_another_user_made_first_is_not_used(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /tmp any user may make a file with the name; a left-over socket is replaced, never listened on."""
+    shared, own = runtime / "shared", runtime / "own"
+    for folder in (shared, own):
+        folder.mkdir()
+    monkeypatch.setattr(server, "folders", lambda: [shared, own])
+    with socket.socket(socket.AF_UNIX) as theirs:
+        path = shared / server.socket_name(os.getpid())
+        theirs.bind(str(path))
+        os.chown(path, OTHER_USER, OTHER_USER)
+        theirs.listen()
+        with serve() as inspector:
+            assert inspector.path.parent == own
+            assert stat.S_IMODE(inspector.path.stat().st_mode) == 0o600
