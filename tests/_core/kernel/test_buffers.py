@@ -62,8 +62,8 @@ def test_without_a_free_buffer_nothing_is_lost_and_there_are_more_soon(
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", [Recorder, BufferedRecorder])
 def test_no_byte_of_a_connection_reaches_another(loop: Any, kind: type[Recorder]) -> None:
-    """Each connection sends a byte of its own. Debug builds fill free buffers with another one, so they also show what a
-    receiver reads too late, or behind the end of what has arrived."""
+    """Each connection sends a byte of its own. Debug builds fill free buffers with another byte, so they also show
+    what a receiver reads too late, or behind the end of what has arrived."""
     choices = random.Random(1)
 
     async def main() -> None:
