@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from uringloop.version import __version__
 
-COMMANDS = ("doctor", "run", "top", "trace", "bench")
+COMMANDS = ("doctor", "run", "top", "trace", "dump", "bench")
 PROGRAMS = ("run", "top", "trace")  # the commands that run a program
 
 

@@ -62,11 +62,16 @@ TABLE = {
     "_UnixSelectorEventLoop": ["asyncio.unix_events._UnixSelectorEventLoop"],
     # tasks and futures
     "_asyncio_future_blocking": ["asyncio.futures.Future._asyncio_future_blocking"],
+    "_callback": ["asyncio.events.Handle:_callback"],
     "_callbacks": ["asyncio.futures.Future._callbacks"],
+    "_children": ["asyncio.tasks._GatheringFuture:_children"],
+    "_fut_waiter": ["asyncio.tasks.Task._fut_waiter"],
+    "_lock": ["asyncio.locks.Condition:_lock"],
     "_log_destroy_pending": ["asyncio.tasks.Task._log_destroy_pending"],
     "_loop": ["asyncio.futures.Future._loop"],
     "_register_task": ["asyncio.tasks._register_task"],
     "_unregister_task": ["asyncio.tasks._unregister_task"],
+    "_tasks": ["asyncio.taskgroups.TaskGroup:_tasks"],
     "_set_result_unless_cancelled": ["asyncio.futures._set_result_unless_cancelled"],
     # servers
     "_active_count": ["asyncio.base_events.Server:_active_count", "asyncio.base_events.Server:_clients"],

@@ -17,6 +17,14 @@ from uringloop.inspect.server import folders, socket_name, user_of
 PATIENCE = 10  # seconds
 
 
+class NoAnswer(InspectionFailed):
+    """The process has an inspector, whose thread does not run."""
+
+
+class NoInspector(InspectionFailed):
+    """The process has no inspector."""
+
+
 class Client:
     """A connection to the inspector of a process. If it fails or ends, InspectionFailed says why in one line."""
 
@@ -52,6 +60,15 @@ class Client:
             self.stop()
         return self._answer()
 
+    def dump(self, seconds: float, patience: float) -> dict[str, Any] | None:
+        """Where the process is now; None if its inspector's thread doesn't answer within `patience` seconds."""
+        self._connection.settimeout(patience)
+        self._ask({"want": "dump", "seconds": seconds})
+        try:
+            return self._answer()
+        except NoAnswer:
+            return None
+
     def stop(self) -> None:
         """End the trace; the client can make no further request. A signal handler may call this at any moment."""
         self._stopped = True
@@ -69,7 +86,7 @@ class Client:
         try:
             line = self._answers.readline()
         except TimeoutError:
-            raise InspectionFailed(f"process {self.pid} does not answer; is it stopped?") from None
+            raise NoAnswer(f"process {self.pid} does not answer; is it stopped?") from None
         except OSError:
             line = b""
         if not line.endswith(b"\n"):
@@ -94,6 +111,9 @@ def _connect(pid: int) -> socket.socket:
         raise InspectionFailed(f"process {pid} is {_user(owner)}'s: only its own user may look at it")
     for folder in _places(owner):
         connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(
+            PATIENCE
+        )  # connect() waits if clients that never got an answer fill the backlog
         try:
             connection.connect(str(folder / socket_name(pid)))
             if user_of(connection)[1] == owner:
@@ -101,7 +121,7 @@ def _connect(pid: int) -> socket.socket:
         except OSError:
             pass
         connection.close()
-    raise InspectionFailed(
+    raise NoInspector(
         f"process {pid} opens no inspector: start it with URINGLOOP_INSPECT=1, or let it call uringloop.inspect.serve()"
     )
 

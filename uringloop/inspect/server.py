@@ -1,7 +1,7 @@
 """The inspector: a Unix socket that tells processes of the same user what the loops of this process do. A thread of its
 own serves it, so it answers even if a loop is stuck; without a client it costs nothing.
 
-A request is one line of JSON, `{"want": "snapshot"}` or `{"want": "trace"}`; so is the answer."""
+A request is one line of JSON, `{"want": "snapshot"}`, `{"want": "trace"}` or `{"want": "dump"}`; so is the answer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from typing import Any
 
 from uringloop._core.loop.monitor import OPERATIONS, TIMES
 from uringloop.errors import InspectorWarning
+from uringloop.inspect.dumps import dump
 from uringloop.inspect.observers import Observer
 from uringloop.inspect.snapshots import snapshot
+from uringloop.inspect.stack_handler import StackHandler
 from uringloop.inspect.tracing import ROOM, Tracing
 
 MOST_CLIENTS = 8
@@ -53,10 +55,13 @@ class Inspector:
         self._pid = os.getpid()
         self._clients: set[socket.socket] = set()
         self._threads: set[threading.Thread] = set()
+        self._stacks: StackHandler | None = None
         self.closed = False
         self._listening, self.path = _listen()
         self._thread = threading.Thread(target=self._accept, name="uringloop inspector", daemon=True)
         self._thread.start()
+        with suppress(OSError):  # without it there are no stacks while C code holds the GIL
+            self._stacks = StackHandler(self._thread.native_id or 0)
         atexit.register(self.close)
 
     def __repr__(self) -> str:
@@ -90,6 +95,8 @@ class Inspector:
             if thread is not threading.current_thread():
                 thread.join(PATIENCE)
         self._listening.close()
+        if self._stacks is not None:
+            self._stacks.close()
 
     def _left_by_fork(self) -> None:
         """In a forked child: close our copies of the descriptors. Socket, threads and clients belong to the parent."""
@@ -99,6 +106,8 @@ class Inspector:
         for client in list(self._clients):
             with suppress(OSError):
                 os.close(client.detach())  # not close(): a thread that the child lacks may have been using it
+        if self._stacks is not None:
+            self._stacks.close()
 
     # The inspector's own threads
 
@@ -159,7 +168,9 @@ class Inspector:
                 return snapshot(int(request.get("tasks", 100)))
             if want == "trace":
                 return _trace(client, float(request.get("seconds", 0)), int(request.get("room", ROOM)))
-            return {"error": f"unknown request {want!r}: ask for a snapshot or a trace"}
+            if want == "dump":
+                return dump(float(request.get("seconds", 1)))
+            return {"error": f"unknown request {want!r}: ask for a snapshot, a trace or a dump"}
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
