@@ -23,6 +23,8 @@ Hung = Callable[..., "subprocess.Popen[str]"]
 
 HUNG = Path(__file__).parent / "hung"
 KINDS = {
+    "asyncio_condition": "Condition",
+    "condition": "Condition",
     "each_other": "deadlock",
     "event": "Event",
     "executor": "executor",
@@ -114,6 +116,61 @@ def test_a_server_that_waits_for_connections_is_not_stuck(
     code, found = dumped(start, serving, *PATIENT)
     assert (code, [each for each in found["verdicts"] if each["certain"]]) == (0, [])
     assert "talks" in {task["name"] for task in found["tasks"]}
+
+
+HEALTHY = {
+    "a child": "child = await asyncio.create_subprocess_exec('cat', stdin=-1, stdout=-3, stderr=-3); ready(); "
+    "await child.wait()",
+    "a signal": "loop.add_signal_handler(signal.SIGTERM, event.set); ready(); await event.wait()",
+    "Python's handler": "signal.signal(signal.SIGTERM, lambda *_: event.set()); ready(); await event.wait()",
+    "a reader": "loop.add_reader(ours, event.set); ready(); await event.wait()",
+    "a socket": "ours.setblocking(False); ready(); await loop.sock_recv(ours, 1)",
+    "a stream": "reader, writer = await asyncio.open_connection(sock=ours); ready(); await reader.read()",
+    "datagrams": "await loop.create_datagram_endpoint(asyncio.DatagramProtocol, ('127.0.0.1', 0)); ready(); "
+    "await event.wait()",
+    "a thread": "threading.Thread(target=time.sleep, args=(3600,), daemon=True).start(); ready(); "
+    "await event.wait()",
+    "a timeout": "ready(); await asyncio.wait_for(event.wait(), 3600)",
+    "a timeout of a deadlock": "await asyncio.wait_for(asyncio.gather(take(a, b), take(b, a)), 3600)",
+    "a group": "group = asyncio.TaskGroup(); await group.__aenter__(); group.create_task(asyncio.sleep(3600)); "
+    "ready(); await group.__aexit__(None, None, None)",
+    "a file": "file = await uringloop.open_file(reading, 'rb', buffering=0); ready(); await file.read(1)",
+}
+TWIN = """
+import asyncio, os, signal, socket, sys, threading, time, uringloop
+
+def ready():
+    print("ready", flush=True)
+
+async def take(first, second):
+    async with first:
+        await asyncio.sleep(0)
+        ready()
+        async with second:
+            pass
+
+async def main():
+    loop, event, a, b = asyncio.get_running_loop(), uringloop.Event(), uringloop.Lock(), uringloop.Lock()
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    BODY
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.engines("uring", "epoll")
+@pytest.mark.parametrize("waits_for", HEALTHY)
+def test_what_something_can_wake_is_not_stuck(
+    start: Start, tmp_path: Path, engine: str, waits_for: str
+) -> None:
+    script = tmp_path / "twin.py"
+    script.write_text(TWIN.replace("BODY", HEALTHY[waits_for]))
+    child = start("run", script, URINGLOOP_INSPECT="1")
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    code, found = dumped(start, child, *PATIENT)
+    assert (code, [each for each in found["verdicts"] if each["certain"]]) == (0, []), found["verdicts"]
+    assert child.poll() is None
 
 
 @pytest.mark.engines("uring", "epoll")

@@ -40,6 +40,17 @@ class Named:
         alone = primitive["exclusive"] and len(primitive["holders"]) == 1
         return list(primitive["holders"]) if alone else []
 
+    def behind(self, cycle: list[int]) -> set[int]:
+        """These tasks, and all that wait for them."""
+        found = set(cycle)
+        while more := {
+            number
+            for number, task in self.tasks.items()
+            if number not in found and found & set(self.needs(task))
+        }:
+            found |= more
+        return found
+
     def primitive(self, number: int) -> str:
         return name_of(self.primitives[number])
 
@@ -152,7 +163,7 @@ def _deadlock(known: Named, cycle: list[int]) -> Verdict:
         held = [name_of(known.primitives[number]) for number in task["holds"]]
         holds = f"holds {' and '.join(held)} and " if held else ""
         parts.append(f"task '{task['name']}' {holds}waits for {known.what(task)}{spot(task['at'])}")
-    timed = any(task["timed"] for task in tasks)
+    timed = any(known.tasks[number]["timed"] for number in known.behind(cycle))
     ends = " (a timeout is going to end it)" if timed else ""
     places = [task["at"] for task in tasks]
     return _verdict(

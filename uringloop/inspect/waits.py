@@ -15,7 +15,7 @@ from uringloop._core.handoff.waitlist import Waiter, Waitlist
 from uringloop.inspect.frames import chain_of, is_entering, is_in, is_own, own_place, place
 
 MOST_TASKS = 2000
-_LOCKS = ("Lock", "Semaphore", "BoundedSemaphore", "Condition", "Guarded")
+_LOCKS = ("Lock", "Semaphore", "BoundedSemaphore", "Condition")
 _LINES = {"Items": "Queue.get", "Room": "Queue.put", "ParkingLot": "Condition", "WaitGroup": "WaitGroup"}
 _IO_FILES = ("asyncio/streams.py", "asyncio/base_events.py", "asyncio/subprocess.py", "asyncio/sslproto.py")
 
@@ -88,11 +88,7 @@ class Waits:
                 "stack": stack,
                 "at": own_place(stack),
                 "waits_for": wait,
-                "holds": [
-                    self._primitive(held, frames)
-                    for each, frame in zip(coroutines, frames, strict=True)
-                    for held in _held(each, frame)
-                ],
+                "holds": [self._primitive(held, frames) for held in _held(coroutines, frames)],
             }
         )
 
@@ -159,18 +155,20 @@ class Waits:
         return {}
 
     def _pending(self, futures: Any) -> list[int]:
-        return [
-            self._id(each) for each in tuple(futures) if isinstance(each, asyncio.Task) and not each.done()
-        ]
+        """The tasks among these futures, and among those that gather() put together, which have not ended."""
+        found = []
+        for each in tuple(futures):
+            if isinstance(each, asyncio.Task) and not each.done():
+                found.append(self._id(each))
+            found += self._pending(getattr(each, "_children", ()))
+        return found
 
     def _primitive(self, what: Any, frames: list[FrameType]) -> int:
-        lock = getattr(what, "_lock", None) if type(what).__name__ == "Condition" else None
-        what = what if lock is None else lock
         number = self._id(what)
         known = next((each for each in self.primitives if each["id"] == number), None)
         if known is None:
             kind = _class_of(what, "uringloop", "asyncio") or type(what).__name__
-            kind = "Queue" if kind in ("Items", "Room") else kind
+            kind = {"Items": "Queue", "Room": "Queue", "ParkingLot": "Condition"}.get(kind, kind)
             known = {"id": number, "kind": kind, "name": None, "holders": [], "waiters": []}
             known["exclusive"] = kind == "Lock"
             self.primitives.append(known)
@@ -185,17 +183,20 @@ class Waits:
                 continue
             for scope in _scopes(frame):
                 for name, value in scope:
-                    if value is what or self._is_queue_of(value, what):
+                    if value is what or self._is_part_of(what, value):
                         return name
         return None
 
-    def _is_queue_of(self, value: Any, line: Any) -> bool:
-        if type(line).__name__ not in ("Items", "Room", "WaitGroup", "ParkingLot"):
+    def _is_part_of(self, what: Any, value: Any) -> bool:
+        """Whether a variable's value is the queue or condition of a line or lock."""
+        kind = _class_of(value, "uringloop.sync", "asyncio.locks")
+        if kind == "Condition":
+            return what is getattr(value, "_lock", None) or what is getattr(value, "_line", None)
+        if type(what).__name__ not in ("Items", "Room", "WaitGroup"):
             return False
-        kind = _class_of(value, "uringloop.sync")
         # Without the GIL, other threads may change what other objects refer to; a queue's lines stay the same.
         looks = kind in ("Queue", "LifoQueue", "PriorityQueue") or (self._gil and kind is not None)
-        return looks and any(each is line for each in gc.get_referents(value))
+        return looks and any(each is what for each in gc.get_referents(value))
 
 
 def _tasks_of(loop: Any) -> Iterator[asyncio.Task[Any]]:
@@ -254,11 +255,28 @@ _METHODS = (
 )
 
 
-def _held(coroutine: Any, frame: FrameType) -> list[Any]:
-    managers = _exits(coroutine)
-    if managers and is_entering(frame):
-        managers.pop()  # it is not entered yet
-    return [each for each in managers if _class_of(each, "uringloop", "asyncio") in _LOCKS]
+def _held(coroutines: list[Any], frames: list[FrameType]) -> list[Any]:
+    """The locks that a task's `async with` blocks hold now."""
+    found = []
+    for coroutine, frame in zip(coroutines, frames, strict=True):
+        managers = _exits(coroutine)
+        if managers and is_entering(frame):
+            managers.pop()  # it is not entered yet
+        for each in managers:
+            kind = _class_of(each, "uringloop", "asyncio")
+            if kind in _LOCKS:
+                found.append(getattr(each, "_lock", None) if kind == "Condition" else each)
+    released = [_released_by(frame) for frame in frames]
+    return [each for each in found if each is not None and all(each is not lock for lock in released)]
+
+
+def _released_by(frame: FrameType) -> Any:
+    """The lock that a Condition.wait() has released, or acquires again."""
+    if frame.f_code.co_name != "wait":
+        return None
+    condition = frame.f_locals.get("self")
+    is_one = _class_of(condition, "uringloop.sync", "asyncio.locks") == "Condition"
+    return getattr(condition, "_lock", None) if is_one else None
 
 
 def _is_timed(coroutine: Any, frame: FrameType) -> bool:
