@@ -35,7 +35,7 @@ OWN = [
     rf"\bimport\b.* as {NAME}",
 ]
 # The package's own, which it reads with getattr() or of what it calls as it calls something of theirs.
-OURS = {"_core", "_cvars", "_where_made", "_at_close", "_named"}
+OURS = {"_core", "_cvars", "_line", "_where_made", "_at_close", "_named"}
 
 # Where each private name is: a path that importlib and getattr can follow; behind a colon, what the function, or the
 # class's __init__, names. Behind @, the versions that have it. One of several places is enough.

@@ -56,13 +56,13 @@ def _stack(stack: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _tree(named: Named) -> Iterator[str]:
-    """Each task, and below it the tasks that wait for it or for what it holds."""
+    """Each task, and below it the tasks that wait for it alone, or for what it holds."""
     tasks = named.tasks
     below: dict[int, list[int]] = {number: [] for number in tasks}
     roots: list[int] = []
     for number, task in tasks.items():
-        above = next((each for each in named.needs(task) if each != number), None)
-        (roots if above is None else below[above]).append(number)
+        above = [each for each in named.needs(task) if each != number]
+        (below[above[0]] if len(above) == 1 else roots).append(number)
     shown: set[int] = set()
     lines: list[str] = []
     for root in [*roots, *tasks]:  # after the roots, those that wait for each other in a circle

@@ -142,12 +142,16 @@ class Waits:
                 if name == "sleep":
                     return {"kind": "timer"}
                 if name == "_wait":
-                    return {"kind": "Task", "tasks": self._pending(frame.f_locals.get("fs", ())), "any": True}
+                    return {
+                        "kind": "Task",
+                        "tasks": self._pending(_in_order(frame.f_locals.get("fs", ()))),
+                        "any": True,
+                    }
                 if name == "wait_for":
                     return {"kind": "Task", "tasks": self._pending([frame.f_locals.get("fut")])}
             if is_in(frame, "asyncio/taskgroups.py"):
                 group = frame.f_locals.get("self")
-                return {"kind": "Task", "tasks": self._pending(getattr(group, "_tasks", ()))}
+                return {"kind": "Task", "tasks": self._pending(_in_order(getattr(group, "_tasks", ())))}
             if any(is_in(frame, each) for each in _IO_FILES) or "uringloop" in frame.f_code.co_filename:
                 return {"kind": "io"}
         if type(awaited).__module__.startswith("uringloop."):
@@ -206,6 +210,11 @@ def _tasks_of(loop: Any) -> Iterator[asyncio.Task[Any]]:
             return
         except RuntimeError:  # the set of tasks changed while all_tasks() copied it
             continue
+
+
+def _in_order(futures: Any) -> list[Any]:
+    """A set of tasks, by name: the other futures in it are of no interest."""
+    return sorted((each for each in tuple(futures) if isinstance(each, asyncio.Task)), key=_name_order)
 
 
 def _name_order(task: asyncio.Task[Any]) -> tuple[int, str]:
