@@ -193,6 +193,15 @@ def test_a_line_is_told_with_its_holder_and_what_that_waits_for(start: Start, hu
 
 
 @pytest.mark.engines("uring", "epoll")
+@pytest.mark.parametrize("name", ["condition", "asyncio_condition"])
+def test_a_task_that_waits_for_a_notification_does_not_hold_the_lock(
+    start: Start, hung: Hung, name: str
+) -> None:
+    _, found = dumped(start, hung(name, "healthy"), *PATIENT)
+    assert {task["name"] for task in found["tasks"] if task["holds"]} == {"notifier"}
+
+
+@pytest.mark.engines("uring", "epoll")
 def test_the_text_has_loops_threads_and_tasks_and_ends_with_the_verdict(start: Start, hung: Hung) -> None:
     child = hung("executor")
     stuck(start, child, *PATIENT)
