@@ -288,18 +288,26 @@ def test_another_pid_namespace_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.engines("uring", "epoll")
 def test_a_process_without_an_inspector(start: Start, hung: Hung) -> None:
-    """From 3.14 on the dump opens one; before, it says how to start the program."""
-    child = hung("event", inspect="0")
-    looking = start("dump", *PATIENT, child.pid)
+    """From 3.14 on the dump opens one while the main thread runs Python code; before, it says how to start it."""
+    child = hung("spin", inspect="0")
+    looking = start("dump", "--wait", "0.2", "--timeout", "60", child.pid)
     out, error = looking.communicate()
-    if hasattr(sys, "remote_exec"):
-        if looking.returncode == 1:  # the kernel may forbid it
-            assert "CAP_SYS_PTRACE" in error
-        else:
-            assert "Event 'loaded'" in out
-    else:
+    if not hasattr(sys, "remote_exec"):
         assert looking.returncode == 1
         assert "URINGLOOP_INSPECT=1" in error and "py-spy dump" in error
+    elif looking.returncode == 1:  # the kernel forbids it
+        assert "CAP_SYS_PTRACE" in error
+    else:
+        assert looking.returncode == 3 and "spin.py" in out.partition("Stuck:")[2]
+    assert child.poll() is None
+
+
+@pytest.mark.skipif(not hasattr(sys, "remote_exec"), reason="no code can be run in another process")
+@pytest.mark.engines("uring", "epoll")
+def test_a_process_that_runs_no_python_code_opens_no_inspector(start: Start, hung: Hung) -> None:
+    looking = start("dump", "--timeout", "0.5", hung("sleeping", inspect="0").pid)
+    _, error = looking.communicate()
+    assert looking.returncode == 1 and ("runs no Python code" in error or "CAP_SYS_PTRACE" in error)
 
 
 @pytest.mark.engines("uring", "epoll")

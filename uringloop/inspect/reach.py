@@ -12,7 +12,13 @@ from pathlib import Path
 from uringloop.errors import InspectionFailed
 from uringloop.inspect.client import Client, NoInspector, _user
 
-_OPEN = "import sys\nif 'uringloop' in sys.modules:\n    import uringloop.inspect\n    uringloop.inspect.serve()\n"
+# The process removes the file itself: it may run it long after the dump has ended.
+_OPEN = """import os, sys
+os.unlink({path!r})
+if "uringloop" in sys.modules:
+    import uringloop.inspect
+    uringloop.inspect.serve()
+"""
 
 
 def reach(pid: int, patience: float) -> Client:
@@ -101,28 +107,30 @@ def _threads(pid: int) -> str:
 
 def _open(pid: int, patience: float) -> Client:
     """Let the main thread of the process open an inspector, as soon as it runs Python code."""
-    with tempfile.NamedTemporaryFile("w", suffix=".py", prefix="uringloop-") as script:
-        script.write(_OPEN)
-        script.flush()
-        try:
-            sys.remote_exec(pid, script.name)  # type: ignore[attr-defined, unused-ignore]
-        except PermissionError:
+    number, path = tempfile.mkstemp(suffix=".py", prefix="uringloop-")
+    with open(number, "w") as script:
+        script.write(_OPEN.format(path=path))
+    try:
+        sys.remote_exec(pid, path)  # type: ignore[attr-defined, unused-ignore]
+    except (RuntimeError, OSError) as error:
+        os.unlink(path)
+        if isinstance(error, PermissionError):
             raise InspectionFailed(
                 f"process {pid} was started without URINGLOOP_INSPECT=1, and the kernel doesn't let you open an "
                 f"inspector in it: run as root or with CAP_SYS_PTRACE, or allow it: sysctl kernel.yama.ptrace_scope=0"
             ) from None
-        except (RuntimeError, OSError) as error:
-            raise InspectionFailed(
-                f"process {pid} was started without URINGLOOP_INSPECT=1, and no inspector can be opened in it: {error}."
-                f" Use the Python that it runs on, or start it with URINGLOOP_INSPECT=1"
-            ) from None
-        end = time.monotonic() + patience
-        while time.monotonic() < end:
-            try:
-                return Client(pid)
-            except NoInspector:
-                time.sleep(0.02)
+        raise InspectionFailed(
+            f"process {pid} was started without URINGLOOP_INSPECT=1, and no inspector can be opened in it: {error}. "
+            f"Use the Python that it runs on, or start it with URINGLOOP_INSPECT=1"
+        ) from None
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            return Client(pid)
+        except NoInspector:
+            time.sleep(0.02)
     raise InspectionFailed(
-        f"process {pid} opened no inspector within {patience:g} s: it hasn't imported uringloop, or its main thread is "
-        f"in C code{_threads(pid)}. Start it with URINGLOOP_INSPECT=1, and a dump answers also then"
+        f"process {pid} opened no inspector within {patience:g} s: its main thread runs no Python code{_threads(pid)}, "
+        f"or the program doesn't use uringloop. Dump again once the main thread has run, or start the program with "
+        f"URINGLOOP_INSPECT=1: then a dump answers at any time"
     )

@@ -326,7 +326,12 @@ def _is_lost(task: asyncio.Task[Any], awaited: list[Any]) -> bool:
     if type(future) is not asyncio.Future or weakref.getweakrefcount(future):
         return False
     probe = object()
-    argument = sys.getrefcount(probe) - 1  # depends on the version of Python
-    # The task refers to it, and so do our variable and the caller's.
-    own = 3 + argument + sum(each is future for what in awaited for each in gc.get_referents(what))
+    own = (
+        3 + sys.getrefcount(probe) - 1
+    )  # by the task, by our variable and our caller's, by the argument of a call
+    each: Any
+    for what in awaited:
+        for each in gc.get_referents(what):
+            own += each is future
+    each = None  # a variable of a loop is local, and no generator's cell: both kinds of arguments count alike
     return sys.getrefcount(future) <= own
