@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -11,7 +12,8 @@ import pytest
 
 from uringloop.errors import InspectionFailed
 from uringloop.inspect import serve
-from uringloop.inspect.client import Client
+from uringloop.inspect.client import Client, NoAnswer
+from uringloop.inspect.server import socket_name
 
 SERVES = """
 import sys, uringloop
@@ -97,3 +99,15 @@ def test_an_error_of_the_inspected_process_is_raised_here(serving: subprocess.Po
         with pytest.raises(InspectionFailed, match="room must be at least 1"):
             client.trace(1, 0)
         assert client.snapshot()["pid"] == serving.pid
+
+
+def test_a_process_whose_backlog_is_full_does_not_answer(runtime: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as never_accepts:
+        never_accepts.bind(str(runtime / socket_name(os.getpid())))
+        never_accepts.listen(0)
+        waiting = [Client(os.getpid())]
+        with pytest.raises(NoAnswer, match="does not answer"):
+            while len(waiting) < 100:
+                waiting.append(Client(os.getpid()))
+        for client in waiting:
+            client.close()

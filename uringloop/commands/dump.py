@@ -12,6 +12,7 @@ from typing import Any
 
 from uringloop.commands.report import report
 from uringloop.errors import InspectionFailed
+from uringloop.inspect.client import NoAnswer
 from uringloop.inspect.reach import reach
 from uringloop.inspect.stack_handler import read_stacks
 from uringloop.inspect.verdicts import verdicts
@@ -53,8 +54,11 @@ def main(options: argparse.Namespace) -> int:
 
 
 def look(pid: int, seconds: float, timeout: float) -> dict[str, Any]:
-    with reach(pid, timeout) as client:
-        found = client.dump(seconds, 2 * seconds + timeout)
+    try:
+        with reach(pid, timeout) as client:
+            found = client.dump(seconds, 2 * seconds + timeout)
+    except NoAnswer:
+        found = None
     if found is not None:
         return found
     threads = read_stacks(pid, timeout)

@@ -111,13 +111,14 @@ def _connect(pid: int) -> socket.socket:
         raise InspectionFailed(f"process {pid} is {_user(owner)}'s: only its own user may look at it")
     for folder in _places(owner):
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(
-            PATIENCE
-        )  # connect() waits if clients that never got an answer fill the backlog
+        connection.settimeout(PATIENCE)
         try:
             connection.connect(str(folder / socket_name(pid)))
             if user_of(connection)[1] == owner:
                 return connection
+        except BlockingIOError:  # clients that never got an answer fill the backlog
+            connection.close()
+            raise NoAnswer(f"process {pid} does not answer; is it stopped?") from None
         except OSError:
             pass
         connection.close()
