@@ -156,7 +156,7 @@ def test_write_eof_at_once_when_nothing_is_queued(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_the_writer_is_paused_within_write(run: Any, family: str) -> None:
+def test_the_writer_is_paused_within_write(run: Any, engine: str, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -167,6 +167,8 @@ def test_the_writer_is_paused_within_write(run: Any, family: str) -> None:
             assert protocol.flow == ["pause"]
             assert len(await receive(peer, 3 * BIG)) == 3 * BIG
             await protocol.when(lambda: "resume" in protocol.flow)
+            while engine == "fake" and protocol.transport.get_write_buffer_size():
+                await turns(1)  # it may report the last send turns later
             assert protocol.flow == ["pause", "resume"] and protocol.transport.get_write_buffer_size() == 0
             protocol.transport.abort()
             await protocol.lost

@@ -243,7 +243,7 @@ def test_a_stream_that_flows_gathers_what_a_turn_writes(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_what_was_gathered_and_does_not_leave_pauses_the_writer(loop: Any) -> None:
+def test_what_was_gathered_and_does_not_leave_pauses_the_writer(loop: Any, engine: str) -> None:
     async def main() -> None:
         protocol, peer = await flowing_stream()
         with peer:
@@ -253,7 +253,10 @@ def test_what_was_gathered_and_does_not_leave_pauses_the_writer(loop: Any) -> No
                     sent += bytes([letter]) * 65536
                     protocol.transport.write(bytes([letter]) * 65536)
                 await turns()
-                assert protocol.flow or protocol.transport.get_write_buffer_size() <= 65536
+                transport = protocol.transport
+                while engine == "fake" and not protocol.flow and transport.get_write_buffer_size() > 65536:
+                    await turns(1)  # it may report the send turns later
+                assert protocol.flow or transport.get_write_buffer_size() <= 65536
             assert protocol.flow == ["pause"]
             size = len(sent)
             protocol.transport.write(b"the last")
