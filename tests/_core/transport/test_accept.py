@@ -32,7 +32,7 @@ async def some_turns(count: int) -> None:
 
 
 @pytest.mark.parametrize("turns", range(5))
-def test_stopped_at_any_moment_the_connection_goes_to_somebody(loop: Any, turns: int) -> None:
+def test_a_connection_accepted_around_stop_reaches_exactly_one_taker(loop: Any, turns: int) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as sock:
             sock.setblocking(False)

@@ -32,7 +32,7 @@ def nobody() -> Any:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_datagrams_go_to_and_fro(run: Any, host: str) -> None:
+def test_endpoints_send_and_receive_datagrams(run: Any, host: str) -> None:
     async def main(endpoints: Endpoints) -> None:
         server = await endpoints.make(Echo, local_addr=(host, 0))
         address = server.transport.get_extra_info("sockname")
@@ -58,7 +58,7 @@ def test_datagrams_go_to_and_fro(run: Any, host: str) -> None:
     run(main)
 
 
-def test_empty_datagrams_are_datagrams(run: Any) -> None:
+def test_empty_datagrams_arrive(run: Any) -> None:
     """Stock asyncio drops them before 3.13."""
 
     async def main(endpoints: Endpoints) -> None:
@@ -94,7 +94,7 @@ def test_a_burst_arrives_whole_and_in_order(run: Any) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("size", [1, 1472, 9000, 65_507])
-def test_every_size_udp_can_carry_arrives(run: Any, size: int) -> None:
+def test_udp_datagrams_of_any_size_arrive(run: Any, size: int) -> None:
     async def main(endpoints: Endpoints) -> None:
         server = await endpoints.make(Echo, local_addr=("127.0.0.1", 0))
         client = await endpoints.make(remote_addr=server.transport.get_extra_info("sockname"))
@@ -107,7 +107,7 @@ def test_every_size_udp_can_carry_arrives(run: Any, size: int) -> None:
 
 
 @pytest.mark.contract
-def test_one_too_large_is_an_error_and_no_end(run: Any) -> None:
+def test_a_too_large_datagram_is_reported_and_the_endpoint_stays_open(run: Any) -> None:
     async def main(endpoints: Endpoints) -> None:
         server = await endpoints.make(Echo, local_addr=("127.0.0.1", 0))
         address = server.transport.get_extra_info("sockname")
@@ -122,7 +122,7 @@ def test_one_too_large_is_an_error_and_no_end(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_an_answer_too_large_is_an_error_and_the_others_leave(run: Any) -> None:
+def test_a_too_large_answer_is_reported_and_the_other_answers_are_sent(run: Any) -> None:
     class Blowing(Recorder):
         def datagram_received(self, data: bytes, addr: Any) -> None:
             super().datagram_received(data, addr)
@@ -141,7 +141,7 @@ def test_an_answer_too_large_is_an_error_and_the_others_leave(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_refused_datagram_is_told_and_no_end(run: Any, nobody: Any) -> None:
+def test_a_refused_datagram_is_reported_and_the_endpoint_stays_open(run: Any, nobody: Any) -> None:
     async def main(endpoints: Endpoints) -> None:
         client = await endpoints.make(remote_addr=nobody)
         for _ in range(3):
@@ -155,7 +155,7 @@ def test_a_refused_datagram_is_told_and_no_end(run: Any, nobody: Any) -> None:
 
 
 @pytest.mark.contract
-def test_closing_in_error_received_is_the_end(run: Any, nobody: Any) -> None:
+def test_error_received_may_close_the_endpoint(run: Any, nobody: Any) -> None:
     class Closing(Recorder):
         def error_received(self, error: Exception) -> None:
             super().error_received(error)
@@ -170,7 +170,7 @@ def test_closing_in_error_received_is_the_end(run: Any, nobody: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_remote_address_is_the_only_one_sent_to(run: Any) -> None:
+def test_a_connected_endpoint_sends_to_its_remote_address_only(run: Any) -> None:
     async def main(endpoints: Endpoints) -> None:
         server = await endpoints.make(local_addr=("127.0.0.1", 0))
         address = server.transport.get_extra_info("sockname")
@@ -185,7 +185,7 @@ def test_a_remote_address_is_the_only_one_sent_to(run: Any) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("data", ["text", 5, None, [b"x"]])
-def test_what_is_no_bytes_is_a_type_error(run: Any, data: Any) -> None:
+def test_sendto_raises_type_error_for_data_that_is_not_bytes(run: Any, data: Any) -> None:
     async def main(endpoints: Endpoints) -> None:
         client = await endpoints.make(local_addr=("127.0.0.1", 0))
         with pytest.raises(TypeError, match="data argument must be a bytes-like object"):
@@ -195,7 +195,7 @@ def test_what_is_no_bytes_is_a_type_error(run: Any, data: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_host_name_may_be_sent_to(run: Any) -> None:
+def test_sendto_accepts_a_host_name(run: Any) -> None:
     async def main(endpoints: Endpoints) -> None:
         server = await endpoints.make(local_addr=("127.0.0.1", 0))
         client = await endpoints.make(local_addr=("127.0.0.1", 0))
@@ -206,7 +206,7 @@ def test_a_host_name_may_be_sent_to(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_broadcast(run: Any) -> None:
+def test_an_endpoint_sends_to_the_broadcast_address(run: Any) -> None:
     async def main(endpoints: Endpoints) -> None:
         client = await endpoints.make(local_addr=("127.0.0.1", 0), allow_broadcast=True)
         assert client.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST)
@@ -218,7 +218,7 @@ def test_broadcast(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_unix_datagrams(run: Any, tmp_path: Path) -> None:
+def test_unix_endpoints_send_and_receive_datagrams(run: Any, tmp_path: Path) -> None:
     here, there = str(tmp_path / "here"), str(tmp_path / "there")
 
     async def main(endpoints: Endpoints) -> None:
@@ -247,7 +247,9 @@ def test_an_unnamed_unix_sender_has_no_address(run: Any, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("connected", [True, False])
 # Not on stock asyncio: 3.13.0 counts a header of 16 bytes with each datagram.
-def test_what_does_not_fit_waits_and_pauses_the_writer(run: Any, tmp_path: Path, connected: bool) -> None:
+def test_a_full_socket_queues_datagrams_and_pauses_the_writer(
+    run: Any, tmp_path: Path, connected: bool
+) -> None:
     """A Unix datagram socket is full when its peer's queue is."""
     there = str(tmp_path / "there")
 
@@ -280,7 +282,7 @@ def test_what_does_not_fit_waits_and_pauses_the_writer(run: Any, tmp_path: Path,
 
 
 @pytest.mark.contract
-def test_closing_sends_what_waits_and_aborting_drops_it(run: Any, tmp_path: Path) -> None:
+def test_close_sends_queued_datagrams_and_abort_drops_them(run: Any, tmp_path: Path) -> None:
     there = str(tmp_path / "there")
 
     async def main(endpoints: Endpoints) -> None:
@@ -310,7 +312,7 @@ def test_closing_sends_what_waits_and_aborting_drops_it(run: Any, tmp_path: Path
     run(main)
 
 
-def test_sending_after_the_end_is_silent(run: Any) -> None:
+def test_sendto_after_close_is_ignored(run: Any) -> None:
     """Stock asyncio raises AttributeError before 3.12."""
 
     async def main(endpoints: Endpoints) -> None:
@@ -324,7 +326,7 @@ def test_sending_after_the_end_is_silent(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_mutable_data_may_be_changed_at_once(run: Any) -> None:
+def test_a_program_may_change_its_data_right_after_sendto(run: Any) -> None:
     class Changing(Recorder):
         def datagram_received(self, data: bytes, addr: Any) -> None:
             answer = bytearray(data)
@@ -344,7 +346,7 @@ def test_mutable_data_may_be_changed_at_once(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_closing_while_datagrams_are_delivered_ends_delivery(run: Any) -> None:
+def test_close_in_datagram_received_ends_delivery(run: Any) -> None:
     class OnlyOne(Recorder):
         def datagram_received(self, data: bytes, addr: Any) -> None:
             super().datagram_received(data, addr)
@@ -364,7 +366,7 @@ def test_closing_while_datagrams_are_delivered_ends_delivery(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_an_exception_in_the_protocol_is_reported_and_no_end(
+def test_an_exception_of_datagram_received_is_reported_and_the_endpoint_stays_open(
     loop: asyncio.AbstractEventLoop, run: Any
 ) -> None:
     class Raising(Recorder):
@@ -391,7 +393,7 @@ VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE")
 
 
 @pytest.mark.contract
-def test_callbacks_run_in_the_context_of_their_maker(run: Any) -> None:
+def test_callbacks_run_in_the_context_that_created_the_endpoint(run: Any) -> None:
     class Looking(Recorder):
         def datagram_received(self, data: bytes, addr: Any) -> None:
             super().datagram_received(VARIABLE.get("unset").encode(), addr)
@@ -422,7 +424,7 @@ def test_one_system_call_receives_a_batch(loop: Any, run: Any) -> None:
     run(main)
 
 
-def test_an_unclosed_transport_is_warned_of(loop: asyncio.AbstractEventLoop) -> None:
+def test_an_unclosed_transport_emits_a_resource_warning(loop: asyncio.AbstractEventLoop) -> None:
     async def main() -> None:
         await loop.create_datagram_endpoint(asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0))
 

@@ -75,7 +75,7 @@ SIZES = {
 
 @pytest.mark.contract
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
-def test_each_arrives_as_it_was_sent(run: Any, peers: Any, sizes: list[int]) -> None:
+def test_each_answer_arrives_as_it_was_sent(run: Any, peers: Any, sizes: list[int]) -> None:
     async def main(endpoints: Endpoints) -> None:
         answers = numbered(sizes)
         await ask(endpoints, peers[0], [(answer, peers[0].getsockname()) for answer in answers])
@@ -85,7 +85,7 @@ def test_each_arrives_as_it_was_sent(run: Any, peers: Any, sizes: list[int]) -> 
 
 
 @pytest.mark.parametrize("sizes", [[50, 0, 50, 50, 0, 0, 50], [0] * 5], ids=["between", "alone"])
-def test_empty_ones_arrive_too(run: Any, peers: Any, sizes: list[int]) -> None:
+def test_empty_answers_arrive(run: Any, peers: Any, sizes: list[int]) -> None:
     """Stock asyncio sends none before 3.13."""
 
     async def main(endpoints: Endpoints) -> None:
@@ -98,7 +98,7 @@ def test_empty_ones_arrive_too(run: Any, peers: Any, sizes: list[int]) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("order", ["in turn", "one after the other"])
-def test_each_goes_to_its_address(run: Any, peers: Any, order: str) -> None:
+def test_each_answer_goes_to_its_address(run: Any, peers: Any, order: str) -> None:
     async def main(endpoints: Endpoints) -> None:
         answers = [(b"%d" % (i % 10), peer.getsockname()) for peer in peers for i in range(30)]
         if order == "in turn":
@@ -111,7 +111,7 @@ def test_each_goes_to_its_address(run: Any, peers: Any, order: str) -> None:
     run(main)
 
 
-def test_a_run_of_one_size_is_one_message(run: Any, peers: Any) -> None:
+def test_answers_of_one_size_leave_in_one_message(run: Any, peers: Any) -> None:
     """A receiver that takes what the kernel has not cut yet sees it."""
 
     async def main(endpoints: Endpoints) -> None:
@@ -129,7 +129,7 @@ def cuts() -> bool:
 
 
 @pytest.mark.contract
-def test_where_the_kernel_does_not_cut_they_leave_one_by_one(run: Any, peers: Any) -> None:
+def test_answers_leave_one_by_one_if_the_kernel_cannot_segment(run: Any, peers: Any) -> None:
     """It does not without checksums."""
 
     class Unchecked(Answering):
@@ -153,7 +153,7 @@ def test_where_the_kernel_does_not_cut_they_leave_one_by_one(run: Any, peers: An
 
 @pytest.mark.contract
 @pytest.mark.parametrize("when", ["before", "in between"])
-def test_a_program_that_cuts_its_messages_itself_is_left_to_it(run: Any, peers: Any, when: str) -> None:
+def test_a_udp_segment_size_set_by_the_program_is_obeyed(run: Any, peers: Any, when: str) -> None:
     def cut(server: Any) -> None:
         server.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 40)
 
@@ -179,7 +179,7 @@ def test_a_program_that_cuts_its_messages_itself_is_left_to_it(run: Any, peers: 
 
 
 @pytest.mark.contract
-def test_one_that_can_not_leave_is_told_and_the_others_leave(run: Any, peers: Any) -> None:
+def test_an_answer_that_fails_is_reported_and_the_others_are_sent(run: Any, peers: Any) -> None:
     """No one can send to port 0; the others of its size stand around it."""
 
     async def main(endpoints: Endpoints) -> None:
@@ -194,7 +194,7 @@ def test_one_that_can_not_leave_is_told_and_the_others_leave(run: Any, peers: An
 
 @pytest.mark.contract
 @pytest.mark.parametrize("end", ["close", "abort"])
-def test_what_was_sent_before_the_end_is_sent(run: Any, peers: Any, end: str) -> None:
+def test_answers_given_before_close_or_abort_are_sent(run: Any, peers: Any, end: str) -> None:
     class Ending(Answering):
         def datagram_received(self, data: bytes, addr: Any) -> None:
             super().datagram_received(data, addr)
@@ -211,7 +211,7 @@ def test_what_was_sent_before_the_end_is_sent(run: Any, peers: Any, end: str) ->
 
 
 @pytest.mark.contract
-def test_abort_behind_an_answer_that_fails_tells_of_it(
+def test_abort_after_a_failing_answer_still_reports_its_error(
     run: Any, peers: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Aborting(Answering):
@@ -251,7 +251,7 @@ def test_an_answer_does_not_wait_for_slow_handlers(run: Any, peers: Any) -> None
     run(main)
 
 
-def test_an_interrupt_between_answers_loses_none(loop: Any, peers: Any) -> None:
+def test_an_interrupt_between_answers_loses_no_datagram(loop: Any, peers: Any) -> None:
     """Neither those before it, nor the datagrams behind it."""
 
     class Interrupted(Recorder):
@@ -273,7 +273,7 @@ def test_an_interrupt_between_answers_loses_none(loop: Any, peers: Any) -> None:
     loop.run_until_complete(server.lost)
 
 
-def test_what_is_gathered_counts_as_unsent(run: Any, peers: Any) -> None:
+def test_gathered_answers_count_in_the_write_buffer_size(run: Any, peers: Any) -> None:
     seen: list[int] = []
 
     class Looking(Answering):

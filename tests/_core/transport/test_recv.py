@@ -37,7 +37,7 @@ async def send_all(peer: Any, data: bytes) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("protocol_class", [Recorder, Pausing, Small])
-def test_little_and_much_by_turns_arrives_whole(
+def test_small_and_large_writes_in_alternation_arrive_whole(
     loop: asyncio.AbstractEventLoop, protocol_class: type[Recorder]
 ) -> None:
     async def main() -> None:
@@ -56,7 +56,7 @@ def test_little_and_much_by_turns_arrives_whole(
 
 
 @pytest.mark.contract
-def test_a_reader_of_asyncio_is_told_of_all_that_arrives(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_stream_reader_receives_all_data(loop: asyncio.AbstractEventLoop) -> None:
     data = b"".join(random.Random(size).randbytes(size) for size in SIZES)
 
     async def main() -> None:
@@ -76,7 +76,7 @@ def test_a_reader_of_asyncio_is_told_of_all_that_arrives(loop: asyncio.AbstractE
     loop.run_until_complete(main())
 
 
-def test_what_comes_behind_much_is_the_end(loop: asyncio.AbstractEventLoop) -> None:
+def test_the_end_is_reported_after_a_large_amount_of_data(loop: asyncio.AbstractEventLoop) -> None:
     """Where the sender closes right after its last byte."""
 
     async def main() -> None:
@@ -99,7 +99,7 @@ class Answers(asyncio.Protocol):
         self.transport.write(data)  # type: ignore[attr-defined]
 
 
-def test_loop_closed_amid_arrivals_is_collected(new_loop: Any) -> None:
+def test_a_loop_closed_while_data_arrives_is_collected(new_loop: Any) -> None:
     """What had arrived belonged to a pool that the collector may take apart first (free-threaded Pythons do)."""
 
     async def traffic(loop: Any) -> None:

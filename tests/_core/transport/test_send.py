@@ -30,7 +30,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.contract
-def test_what_is_written_arrives_in_order(run: Any, family: str) -> None:
+def test_written_data_arrives_in_order(run: Any, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -46,7 +46,7 @@ def test_what_is_written_arrives_in_order(run: Any, family: str) -> None:
     run(main())
 
 
-def test_memoryviews_of_any_layout_may_be_written(run: Any) -> None:
+def test_write_accepts_memoryviews_of_any_layout(run: Any) -> None:
     """More than asyncio takes: what is not contiguous."""
 
     async def main() -> None:
@@ -66,7 +66,7 @@ def test_memoryviews_of_any_layout_may_be_written(run: Any) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("wrong", ["text", object(), 5, [b"x"]])
-def test_what_is_no_buffer_is_refused(run: Any, wrong: Any) -> None:
+def test_write_refuses_objects_that_are_not_buffers(run: Any, wrong: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with peer:
@@ -80,7 +80,7 @@ def test_what_is_no_buffer_is_refused(run: Any, wrong: Any) -> None:
     run(main())
 
 
-def test_data_may_be_changed_after_write(run: Any, family: str) -> None:
+def test_a_program_may_change_its_data_right_after_write(run: Any, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -101,7 +101,7 @@ def test_data_may_be_changed_after_write(run: Any, family: str) -> None:
 
 
 @pytest.mark.contract
-def test_close_sends_what_is_queued(run: Any, family: str) -> None:
+def test_close_sends_queued_data(run: Any, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -116,7 +116,7 @@ def test_close_sends_what_is_queued(run: Any, family: str) -> None:
 
 
 @pytest.mark.contract
-def test_write_eof_follows_what_is_queued(run: Any, family: str) -> None:
+def test_write_eof_ends_the_stream_after_the_queued_data(run: Any, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -139,7 +139,7 @@ def test_write_eof_follows_what_is_queued(run: Any, family: str) -> None:
 
 
 @pytest.mark.contract
-def test_write_eof_at_once_when_nothing_is_queued(run: Any) -> None:
+def test_write_eof_ends_the_stream_at_once_if_the_queue_is_empty(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with peer:
@@ -156,7 +156,7 @@ def test_write_eof_at_once_when_nothing_is_queued(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_the_writer_is_paused_within_write(run: Any, engine: str, family: str) -> None:
+def test_write_pauses_the_writer_before_it_returns(run: Any, engine: str, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -176,7 +176,7 @@ def test_the_writer_is_paused_within_write(run: Any, engine: str, family: str) -
     run(main())
 
 
-def test_the_writer_is_paused_within_writelines(run: Any, family: str) -> None:
+def test_writelines_pauses_the_writer_before_it_returns(run: Any, family: str) -> None:
     """asyncio forgot to, up to 3.13.0."""
 
     async def main() -> None:
@@ -211,7 +211,7 @@ def test_drain_waits_right_after_a_large_write(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_limits_say_when_the_writer_is_paused(run: Any) -> None:
+def test_set_write_buffer_limits_computes_the_limit_not_given(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect(family="unix")
         with peer:
@@ -253,7 +253,7 @@ def test_lowering_the_limits_pauses_the_writer(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_what_resuming_writes_is_sent_before_closing_ends(run: Any) -> None:
+def test_data_written_in_resume_writing_is_sent_before_the_connection_closes(run: Any) -> None:
     class Refiller(Recorder):
         def resume_writing(self) -> None:
             super().resume_writing()
@@ -271,7 +271,7 @@ def test_what_resuming_writes_is_sent_before_closing_ends(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_errors_of_flow_callbacks_are_reported(run: Any, loop: Any) -> None:
+def test_exceptions_of_pause_writing_and_resume_writing_are_reported(run: Any, loop: Any) -> None:
     class Careless(Recorder):
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -307,7 +307,7 @@ def test_errors_of_flow_callbacks_are_reported(run: Any, loop: Any) -> None:
 
 
 @pytest.mark.contract
-def test_abort_drops_what_is_queued(run: Any, family: str) -> None:
+def test_abort_drops_queued_data(run: Any, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -325,7 +325,7 @@ def test_abort_drops_what_is_queued(run: Any, family: str) -> None:
 
 
 @pytest.mark.contract
-def test_abort_ends_a_close_that_can_not_finish(run: Any, family: str) -> None:
+def test_abort_ends_a_close_that_cannot_finish(run: Any, family: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(family=family)
         with peer:
@@ -341,7 +341,7 @@ def test_abort_ends_a_close_that_can_not_finish(run: Any, family: str) -> None:
 
 
 @pytest.mark.contract
-def test_a_reset_while_sending_is_an_error(run: Any) -> None:
+def test_a_reset_while_sending_ends_the_connection_with_an_error(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         protocol.transport.pause_reading()
@@ -355,7 +355,7 @@ def test_a_reset_while_sending_is_an_error(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_writes_after_the_end_are_silent_until_they_are_many(
+def test_writes_after_close_are_ignored_and_many_of_them_are_logged(
     run: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -380,7 +380,7 @@ def test_writes_after_the_end_are_silent_until_they_are_many(
 
 
 @pytest.mark.contract
-def test_a_send_that_fails_at_once_is_told_in_a_later_turn(run: Any) -> None:
+def test_a_send_that_fails_at_once_is_reported_in_a_later_turn(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect(family="unix")
         peer.close()
@@ -403,7 +403,9 @@ writes = st.lists(
 @pytest.mark.contract
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=writes, ends=st.sampled_from(["close", "write_eof"]))
-def test_nothing_is_lost_or_reordered(run: Any, engine: str, steps: list[tuple[str, int]], ends: str) -> None:
+def test_writes_in_any_sequence_arrive_whole_and_in_order(
+    run: Any, engine: str, steps: list[tuple[str, int]], ends: str
+) -> None:
     async def main() -> None:
         protocol, peer = await connect(family="unix")
         expected, got = bytearray(), bytearray()
@@ -435,7 +437,7 @@ def test_nothing_is_lost_or_reordered(run: Any, engine: str, steps: list[tuple[s
 
 
 @pytest.mark.engines("uring", "epoll")  # a send of the fake one may be short
-def test_many_pieces_leave_in_few_system_calls(loop: Any, feature: Any) -> None:
+def test_writes_of_one_turn_leave_in_one_send(loop: Any, feature: Any) -> None:
     """What is written in one turn leaves in one send."""
 
     async def main() -> int:
@@ -459,7 +461,7 @@ def test_many_pieces_leave_in_few_system_calls(loop: Any, feature: Any) -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 5])
-def test_more_than_an_entry_can_name_is_sent_in_parts(run: Any, pieces: int) -> None:
+def test_data_larger_than_an_entry_can_hold_is_sent_in_parts(run: Any, pieces: int) -> None:
     """An entry's length has 32 bits: of 4 GiB and a little only the little left, and that was taken for all."""
 
     async def main() -> None:

@@ -24,7 +24,7 @@ def run(loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("sizes", [(1,), (3, 1, 70_000), (1 << 20,), (4095, 4097)])
-def test_buffers_may_have_any_size(run: Any, sizes: tuple[int, ...]) -> None:
+def test_get_buffer_may_return_buffers_of_any_size(run: Any, sizes: tuple[int, ...]) -> None:
     kind = type("Sized", (BufferedRecorder,), {"sizes": sizes})
     data = os.urandom(5_000 if min(sizes) == 1 else 300_000)
 
@@ -40,7 +40,7 @@ def test_buffers_may_have_any_size(run: Any, sizes: tuple[int, ...]) -> None:
     run(main())
 
 
-def test_a_buffer_may_be_of_larger_items(run: Any) -> None:
+def test_get_buffer_may_return_a_memoryview_of_larger_items(run: Any) -> None:
     """What counts is bytes; and one that is a part of something larger is filled in place."""
 
     class Partial(BufferedRecorder):
@@ -67,7 +67,7 @@ def test_a_buffer_may_be_of_larger_items(run: Any) -> None:
 
 @pytest.mark.parametrize("kind", [Recorder, BufferedRecorder])
 @pytest.mark.parametrize("where", ["connection_made", "data_received", "get_buffer", "eof_received"])
-def test_reading_may_be_paused_in_any_callback(run: Any, kind: Any, where: str) -> None:
+def test_any_callback_may_pause_reading(run: Any, kind: Any, where: str) -> None:
     """Nothing is told until it is resumed, and nothing is lost or changes places."""
     if where == "get_buffer" and kind is Recorder:
         pytest.skip("it has none")
@@ -148,7 +148,7 @@ def test_either_half_may_end_first(run: Any) -> None:
     run(main())
 
 
-def test_what_is_written_may_come_from_a_generator_and_change_later(run: Any) -> None:
+def test_writelines_copies_the_data_of_a_generator(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with peer:
@@ -170,7 +170,7 @@ def test_what_is_written_may_come_from_a_generator_and_change_later(run: Any) ->
     run(main())
 
 
-def test_a_generator_that_fails_sends_nothing(run: Any, engine: str) -> None:
+def test_writelines_sends_nothing_if_its_generator_raises(run: Any, engine: str) -> None:
     if engine == "asyncio" and sys.version_info >= (3, 15):
         pytest.skip("it keeps what came before, and never sends what follows")
 
@@ -193,7 +193,7 @@ def test_a_generator_that_fails_sends_nothing(run: Any, engine: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "abort"])
-def test_writing_after_the_end_is_warned_of_from_the_fifth_time_on(
+def test_write_after_close_or_abort_logs_a_warning_from_the_fifth_time_on(
     run: Any, caplog: pytest.LogCaptureFixture, end: str
 ) -> None:
     async def main() -> None:
@@ -225,7 +225,7 @@ async def flowing_stream() -> tuple[Any, socket.socket]:
 
 
 @pytest.mark.engines("uring", "epoll")  # a send of the fake one may be short
-def test_a_stream_that_flows_gathers_what_a_turn_writes(loop: Any) -> None:
+def test_a_stream_without_a_backlog_gathers_the_writes_of_a_turn(loop: Any) -> None:
     """Beyond the mark, since nothing of it is a backlog; up to a bound, since all of it is memory."""
 
     async def main() -> None:
@@ -243,7 +243,7 @@ def test_a_stream_that_flows_gathers_what_a_turn_writes(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_what_was_gathered_and_does_not_leave_pauses_the_writer(loop: Any, engine: str) -> None:
+def test_gathered_data_that_the_socket_does_not_take_pauses_the_writer(loop: Any, engine: str) -> None:
     async def main() -> None:
         protocol, peer = await flowing_stream()
         with peer:
@@ -269,7 +269,7 @@ def test_what_was_gathered_and_does_not_leave_pauses_the_writer(loop: Any, engin
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_a_lower_mark_gathers_less(loop: Any) -> None:
+def test_a_lower_high_water_mark_gathers_less_data(loop: Any) -> None:
     async def main() -> None:
         protocol, peer = await flowing_stream()
         with peer:

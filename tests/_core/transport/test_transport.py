@@ -15,7 +15,7 @@ from uringloop._core.lifetime.counters import DEBUG_BUILD
 
 
 @pytest.mark.contract
-def test_a_transport_takes_attributes(loop: asyncio.AbstractEventLoop) -> None:
+def test_programs_can_set_attributes_on_a_transport(loop: asyncio.AbstractEventLoop) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with peer:
@@ -31,7 +31,7 @@ def test_a_transport_takes_attributes(loop: asyncio.AbstractEventLoop) -> None:
 
 
 @pytest.mark.contract
-def test_a_closing_transport_says_so_under_both_names(loop: asyncio.AbstractEventLoop) -> None:
+def test_is_closing_and_the_private_closing_attribute_agree(loop: asyncio.AbstractEventLoop) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with peer:
@@ -72,7 +72,7 @@ def test_a_method_of_one_transport_can_be_replaced(loop: asyncio.AbstractEventLo
 
 
 @pytest.mark.contract
-def test_a_transport_is_collected_with_what_hangs_on_it(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_transport_is_collected_with_its_attributes(loop: asyncio.AbstractEventLoop) -> None:
     class Attached:
         """Looks at its transport when it goes, as late as the collector lets it."""
 
@@ -103,7 +103,7 @@ def test_a_transport_is_collected_with_what_hangs_on_it(loop: asyncio.AbstractEv
 
 
 @pytest.mark.contract
-def test_what_was_written_just_before_an_abort_arrives(loop: asyncio.AbstractEventLoop) -> None:
+def test_data_written_just_before_an_abort_arrives(loop: asyncio.AbstractEventLoop) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with peer:
@@ -118,7 +118,7 @@ def test_what_was_written_just_before_an_abort_arrives(loop: asyncio.AbstractEve
 
 @pytest.mark.contract
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_water_marks_are_any_numbers(loop: asyncio.AbstractEventLoop, with_tls: bool) -> None:
+def test_write_buffer_limits_may_be_any_numbers(loop: asyncio.AbstractEventLoop, with_tls: bool) -> None:
     """As on asyncio's own loop: fractions, infinity, and what is larger than memory."""
 
     async def main() -> None:
@@ -160,7 +160,7 @@ def test_water_marks_are_any_numbers(loop: asyncio.AbstractEventLoop, with_tls: 
 
 
 @pytest.mark.contract
-def test_a_fraction_over_the_mark_is_not_over_it(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_fractional_water_mark_is_compared_exactly(loop: asyncio.AbstractEventLoop) -> None:
     async def main() -> None:
         protocol, peer = await connect(family="unix")
         with peer:
@@ -210,7 +210,7 @@ def test_a_fraction_over_the_mark_is_not_over_it(loop: asyncio.AbstractEventLoop
         ),
     ],
 )
-def test_what_is_no_room_to_receive_into_ends_the_connection(
+def test_a_wrong_result_of_get_buffer_ends_the_connection(
     loop: asyncio.AbstractEventLoop, given: Any, message: str, error: str
 ) -> None:
     class Offering(BufferedRecorder):
@@ -269,7 +269,9 @@ def test_an_ended_connection_is_lost_then_released_then_closed(
 
 
 @pytest.mark.parametrize("way", ["the data leaves", "abort"])
-def test_a_connection_closes_as_long_as_data_has_to_leave(loop: asyncio.AbstractEventLoop, way: str) -> None:
+def test_a_connection_is_in_state_closing_until_its_data_is_sent(
+    loop: asyncio.AbstractEventLoop, way: str
+) -> None:
     async def main() -> None:
         protocol, peer = await connect(Stated)
         with peer:
@@ -292,7 +294,7 @@ def test_a_connection_closes_as_long_as_data_has_to_leave(loop: asyncio.Abstract
 
 
 @pytest.mark.skipif(not DEBUG_BUILD, reason="a release build does not check its states")
-def test_a_debug_build_refuses_a_transition_that_is_none(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_debug_build_refuses_an_invalid_state_transition(loop: asyncio.AbstractEventLoop) -> None:
     async def main() -> None:
         protocol, peer = await connect(Stated)
         with peer:
