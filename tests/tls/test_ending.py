@@ -18,7 +18,7 @@ from tests.tls.peers import connect, fill
 
 
 @pytest.mark.contract
-def test_close_says_goodbye_and_waits_for_the_peers(run: Any, side: str) -> None:
+def test_close_sends_close_notify_and_waits_for_the_peers(run: Any, side: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(side=side)
         protocol.transport.close()
@@ -35,7 +35,7 @@ def test_close_says_goodbye_and_waits_for_the_peers(run: Any, side: str) -> None
 
 
 @pytest.mark.contract
-def test_close_sends_what_is_queued(run: Any) -> None:
+def test_close_sends_queued_data(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         message = os.urandom(3_000_000)
@@ -54,7 +54,7 @@ def test_close_sends_what_is_queued(run: Any) -> None:
 @pytest.mark.engines(
     "uring", "epoll", "asyncio"
 )  # the fake one may still have a part of the handshake to send
-def test_what_was_written_just_before_an_abort_arrives(run: Any, side: str) -> None:
+def test_data_written_just_before_an_abort_arrives(run: Any, side: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(side=side)
         await peer.send(b"x")
@@ -71,7 +71,7 @@ def test_what_was_written_just_before_an_abort_arrives(run: Any, side: str) -> N
 
 
 @pytest.mark.contract
-def test_the_peers_goodbye_is_answered(run: Any, side: str) -> None:
+def test_close_notify_of_the_peer_ends_the_connection(run: Any, side: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(side=side)
         await peer.send(b"last")
@@ -85,7 +85,7 @@ def test_the_peers_goodbye_is_answered(run: Any, side: str) -> None:
 
 
 @pytest.mark.contract
-def test_an_answer_to_the_peers_goodbye_is_sent(run: Any) -> None:
+def test_data_written_after_close_notify_of_the_peer_is_sent(run: Any) -> None:
     class Answering(Recorder):
         def eof_received(self) -> bool:
             self.transport.write(b"you too")
@@ -101,7 +101,7 @@ def test_an_answer_to_the_peers_goodbye_is_sent(run: Any) -> None:
     run(main())
 
 
-def test_an_answer_to_a_bare_end_is_sent(run: Any) -> None:
+def test_data_written_after_an_end_without_close_notify_is_sent(run: Any) -> None:
     """asyncio drops it."""
 
     class Answering(Recorder):
@@ -120,7 +120,7 @@ def test_an_answer_to_a_bare_end_is_sent(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_an_end_without_goodbye_is_an_end(run: Any, side: str) -> None:
+def test_an_end_without_close_notify_ends_the_connection(run: Any, side: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(side=side)
         await peer.send(b"last")
@@ -134,7 +134,7 @@ def test_an_end_without_goodbye_is_an_end(run: Any, side: str) -> None:
 
 
 @pytest.mark.contract
-def test_a_reset_is_an_error(run: Any) -> None:
+def test_a_reset_ends_the_connection_with_an_error(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         reset(peer.sock)
@@ -145,7 +145,7 @@ def test_a_reset_is_an_error(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_abort_is_at_once(run: Any) -> None:
+def test_abort_ends_the_connection_without_close_notify(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         protocol.transport.write(bytes(5_000_000))
@@ -161,7 +161,7 @@ def test_abort_is_at_once(run: Any) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("what", ["close", "abort"])
-def test_ending_from_within_data_received(run: Any, what: str) -> None:
+def test_data_received_may_close_or_abort_the_connection(run: Any, what: str) -> None:
     class Leaving(Recorder):
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
@@ -183,7 +183,7 @@ def test_ending_from_within_data_received(run: Any, what: str) -> None:
 
 
 @pytest.mark.contract
-def test_a_peer_that_never_says_goodbye(run: Any) -> None:
+def test_close_times_out_if_the_peer_sends_no_close_notify(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect(ssl_shutdown_timeout=0.01)
         protocol.transport.close()
@@ -194,7 +194,7 @@ def test_a_peer_that_never_says_goodbye(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_peer_that_does_not_read(run: Any) -> None:
+def test_close_times_out_if_the_peer_does_not_read(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect(ssl_shutdown_timeout=0.01, family="unix")
         await fill(protocol, peer)
@@ -207,7 +207,7 @@ def test_a_peer_that_does_not_read(run: Any) -> None:
 
 @pytest.mark.parametrize("close", ["before", "after", "never"])
 @pytest.mark.parametrize("goodbye", [False, True])
-def test_a_peer_that_ends_and_does_not_read(run: Any, close: str, goodbye: bool) -> None:
+def test_a_peer_that_ends_but_does_not_read_causes_a_timeout(run: Any, close: str, goodbye: bool) -> None:
     """asyncio waits for ever, before Python 3.14."""
 
     async def main() -> None:
@@ -226,7 +226,7 @@ def test_a_peer_that_ends_and_does_not_read(run: Any, close: str, goodbye: bool)
     run(main())
 
 
-def test_a_peer_that_goes_on_talking(run: Any) -> None:
+def test_data_that_arrives_after_close_is_dropped(run: Any) -> None:
     """asyncio ends such a connection with an error of OpenSSL's."""
 
     async def main() -> None:
@@ -242,7 +242,7 @@ def test_a_peer_that_goes_on_talking(run: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 1_000_000])
-def test_closing_while_reading_is_paused(run: Any, size: int) -> None:
+def test_close_while_reading_is_paused_drops_unread_data_and_sends_written_data(run: Any, size: int) -> None:
     """What was not read is nobody's; what was written still leaves."""
 
     async def main() -> None:
@@ -265,7 +265,9 @@ def test_closing_while_reading_is_paused(run: Any, size: int) -> None:
 
 
 @pytest.mark.contract
-def test_writing_after_the_end(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_writes_after_close_are_ignored_and_many_of_them_are_logged(
+    run: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         protocol.transport.close()
@@ -283,7 +285,7 @@ def test_writing_after_the_end(run: Any, caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.contract
-def test_half_closing_is_not_for_tls(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tls_connection_cannot_be_half_closed(run: Any, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         protocol, peer = await connect(lambda: Recorder(keep_open=True))
         assert not protocol.transport.can_write_eof()
@@ -301,7 +303,7 @@ def test_half_closing_is_not_for_tls(run: Any, caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.contract
-def test_what_eof_received_raises_is_reported(run: Any, reports: list[dict[str, Any]]) -> None:
+def test_an_exception_of_eof_received_is_reported(run: Any, reports: list[dict[str, Any]]) -> None:
     class Failing(Recorder):
         def eof_received(self) -> bool:
             raise ZeroDivisionError
@@ -318,7 +320,7 @@ def test_what_eof_received_raises_is_reported(run: Any, reports: list[dict[str, 
 
 
 @pytest.mark.contract
-def test_callbacks_run_in_the_context_of_the_connection(run: Any) -> None:
+def test_callbacks_run_in_the_context_that_made_the_connection(run: Any) -> None:
     import contextvars
 
     colour = contextvars.ContextVar("colour", default="none")
@@ -351,7 +353,7 @@ def test_callbacks_run_in_the_context_of_the_connection(run: Any) -> None:
     assert len(seen) >= 3 and set(seen) == {"red"}
 
 
-def test_one_that_was_never_closed(new_loop: Any) -> None:
+def test_an_unclosed_transport_emits_a_resource_warning(new_loop: Any) -> None:
     loop = new_loop()
     loop.set_debug(True)
     protocol, peer = loop.run_until_complete(connect())
@@ -367,7 +369,7 @@ def test_one_that_was_never_closed(new_loop: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_server_that_is_closed_ends_its_connections(loop: Any, run: Any) -> None:
+def test_connections_of_a_closed_server_end_with_close_notify(loop: Any, run: Any) -> None:
     from tests.tls.peers import Peer, client_context, server_context
 
     async def main() -> None:
@@ -399,7 +401,7 @@ def test_a_server_that_is_closed_ends_its_connections(loop: Any, run: Any) -> No
     run(main())
 
 
-def test_closed_twice_the_context_is_not_kept(run: Any) -> None:
+def test_a_transport_closed_twice_releases_its_context(run: Any) -> None:
     """Even by a protocol that keeps its transport, and that somebody keeps."""
     from tests.tls.peers import client_context
 

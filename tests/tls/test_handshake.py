@@ -16,7 +16,9 @@ from tests.tls.peers import Peer, begin, client_context, connect, peer_of, serve
 @pytest.mark.contract
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
 @pytest.mark.parametrize("family", ["tcp", "unix"])
-def test_both_versions_over_both_families(run: Any, side: str, family: str, version: str) -> None:
+def test_both_tls_versions_carry_data_over_tcp_and_unix_sockets(
+    run: Any, side: str, family: str, version: str
+) -> None:
     async def main() -> None:
         protocol, peer = await connect(side=side, family=family, version=version)
         with peer.sock:
@@ -34,7 +36,7 @@ def test_both_versions_over_both_families(run: Any, side: str, family: str, vers
 
 
 @pytest.mark.contract
-def test_extra_info(run: Any) -> None:
+def test_get_extra_info_describes_the_tls_connection(run: Any) -> None:
     async def main() -> None:
         context = client_context()
         protocol, peer = await connect(context=context)
@@ -57,7 +59,7 @@ def test_extra_info(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_alpn_and_sni(run: Any) -> None:
+def test_a_client_sends_its_server_name_and_agrees_on_a_protocol(run: Any) -> None:
     async def main() -> None:
         names: list[Any] = []
         left, right = pair()
@@ -79,7 +81,7 @@ def test_alpn_and_sni(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_certificate_of_the_client(run: Any) -> None:
+def test_a_server_sees_the_certificate_of_the_client(run: Any) -> None:
     async def main() -> None:
         left, right = pair()
         peer = Peer(right, client_context(with_certificate=True), False)
@@ -97,7 +99,7 @@ def test_a_certificate_of_the_client(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_certificate_asked_for_later(run: Any) -> None:
+def test_a_client_sends_its_certificate_after_the_handshake_on_request(run: Any) -> None:
     """TLS 1.3: the server asks in mid-stream, and the client answers from within a read."""
 
     async def main() -> None:
@@ -144,7 +146,7 @@ async def until_closed(sock: socket.socket) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("wrong", ["authority", "name"])
-def test_a_wrong_certificate_is_the_callers_error(run: Any, wrong: str, reports: list[Any]) -> None:
+def test_a_wrong_certificate_raises_an_error_in_the_caller(run: Any, wrong: str, reports: list[Any]) -> None:
     async def main() -> None:
         left, right = pair()
         peer = peer_of(right, "client")
@@ -163,7 +165,7 @@ def test_a_wrong_certificate_is_the_callers_error(run: Any, wrong: str, reports:
 
 
 @pytest.mark.contract
-def test_a_silent_peer_ends_the_handshake_in_time(run: Any, side: str) -> None:
+def test_a_silent_peer_makes_the_handshake_time_out(run: Any, side: str) -> None:
     async def main() -> None:
         left, right = pair()
         with right:
@@ -178,7 +180,9 @@ def test_a_silent_peer_ends_the_handshake_in_time(run: Any, side: str) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("how", ["end", "reset"])
-def test_a_peer_that_drops_in_mid_handshake(run: Any, side: str, how: str) -> None:
+def test_a_peer_that_disconnects_during_the_handshake_raises_connection_error(
+    run: Any, side: str, how: str
+) -> None:
     async def main() -> None:
         left, right = pair()
         with right:
@@ -198,7 +202,7 @@ def test_a_peer_that_drops_in_mid_handshake(run: Any, side: str, how: str) -> No
 
 
 @pytest.mark.contract
-def test_what_is_no_tls_is_refused(run: Any, side: str) -> None:
+def test_a_peer_that_does_not_speak_tls_is_refused(run: Any, side: str) -> None:
     async def main() -> None:
         left, right = pair()
         with right:
@@ -228,7 +232,7 @@ def test_a_cancelled_handshake_closes_the_connection(run: Any, side: str) -> Non
     run(main())
 
 
-def test_cancelled_before_it_began(run: Any, side: str) -> None:
+def test_a_handshake_cancelled_before_it_began_closes_the_connection(run: Any, side: str) -> None:
     async def main() -> None:
         left, right = pair()
         with right:
@@ -244,7 +248,7 @@ def test_cancelled_before_it_began(run: Any, side: str) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("debug", [False, True])
-def test_a_server_speaks_of_failed_handshakes_in_debug_mode(
+def test_a_server_reports_failed_handshakes_in_debug_mode_only(
     loop: Any, run: Any, reports: list[dict[str, Any]], debug: bool
 ) -> None:
     """A peer can cause any number of them."""
@@ -271,7 +275,7 @@ def test_a_server_speaks_of_failed_handshakes_in_debug_mode(
 
 
 @pytest.mark.contract
-def test_what_connection_made_raises_ends_the_connection(run: Any, reports: list[dict[str, Any]]) -> None:
+def test_an_exception_of_connection_made_ends_the_connection(run: Any, reports: list[dict[str, Any]]) -> None:
     class Failing(Recorder):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -297,7 +301,7 @@ def test_what_connection_made_raises_ends_the_connection(run: Any, reports: list
 @pytest.mark.contract
 @pytest.mark.parametrize("name", ["ssl_handshake_timeout", "ssl_shutdown_timeout"])
 @pytest.mark.parametrize("value", [0, -1])
-def test_timeouts_are_positive(run: Any, name: str, value: int) -> None:
+def test_timeouts_that_are_not_positive_are_refused(run: Any, name: str, value: int) -> None:
     async def main() -> None:
         left, right = pair()
         with left, right:

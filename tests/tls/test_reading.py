@@ -44,7 +44,7 @@ def test_buffers_of_every_size_are_filled(run: Any, sizes: tuple[int, ...]) -> N
 
 
 @pytest.mark.contract
-def test_views_are_filled(run: Any) -> None:
+def test_a_memoryview_that_get_buffer_returns_is_filled(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect(Views)
         message = os.urandom(20_000)
@@ -89,7 +89,7 @@ class BufferedPausing(BufferedRecorder):
 
 @pytest.mark.parametrize("factory", [Pausing, BufferedPausing])
 @pytest.mark.parametrize("ending", ["goodbye", "eof", "both"])
-def test_pausing_at_every_arrival_loses_nothing(run: Any, side: str, factory: Any, ending: str) -> None:
+def test_pausing_at_every_arrival_loses_no_data(run: Any, side: str, factory: Any, ending: str) -> None:
     """asyncio tells of the end while there is more, and loses what a small buffer did not take."""
 
     async def main() -> None:
@@ -127,7 +127,7 @@ def test_pausing_at_every_arrival_loses_nothing(run: Any, side: str, factory: An
 
 @pytest.mark.contract
 @pytest.mark.parametrize("ending", ["goodbye", "eof"])
-def test_much_waits_for_a_paused_reader(run: Any, ending: str) -> None:
+def test_data_beyond_the_read_limit_waits_for_a_paused_reader(run: Any, ending: str) -> None:
     """More than the limit of what is read meanwhile, and the end behind it."""
 
     async def main() -> None:
@@ -173,7 +173,7 @@ def test_pausing_and_resuming_at_once_changes_nothing(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_another_protocol_takes_over(run: Any) -> None:
+def test_set_protocol_hands_later_data_to_the_new_protocol(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         await peer.send(b"first")
@@ -194,7 +194,7 @@ def test_another_protocol_takes_over(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_what_data_received_raises_ends_the_connection(run: Any, reports: list[dict[str, Any]]) -> None:
+def test_an_exception_of_data_received_ends_the_connection(run: Any, reports: list[dict[str, Any]]) -> None:
     class Failing(Recorder):
         def data_received(self, data: bytes) -> None:
             raise ZeroDivisionError
@@ -212,7 +212,7 @@ def test_what_data_received_raises_ends_the_connection(run: Any, reports: list[d
     reports.clear()
 
 
-def test_keyboard_interrupt_leaves_the_loop_and_loses_nothing(loop: Any, run: Any) -> None:
+def test_keyboard_interrupt_leaves_the_loop_and_loses_no_data(loop: Any, run: Any) -> None:
     class Interrupted(BufferedRecorder):
         sizes = (100,)
         interrupts = 1
@@ -243,7 +243,7 @@ def test_keyboard_interrupt_leaves_the_loop_and_loses_nothing(loop: Any, run: An
     run(leave(protocol, peer))
 
 
-def test_what_came_before_a_broken_record_is_delivered(run: Any) -> None:
+def test_data_before_a_broken_record_is_delivered(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         peer.tls.write(b"good")

@@ -40,7 +40,7 @@ class Viewing(BufferedRecorder):
 
 @pytest.mark.contract
 @pytest.mark.parametrize("factory", [Recorder, Viewing])
-def test_plain_text_and_then_tls(run: Any, side: str, factory: Any) -> None:
+def test_start_tls_upgrades_a_plain_connection(run: Any, side: str, factory: Any) -> None:
     async def main() -> None:
         protocol, sock = await streams.connect(factory)
         protocol.transport.write(b"plain")
@@ -82,7 +82,7 @@ class Served(asyncio.StreamReaderProtocol):
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_a_stream_writer_starts_tls(run: Any, early: bool) -> None:
+def test_stream_writer_start_tls_upgrades_the_connection(run: Any, early: bool) -> None:
     """Early: the reader has read the beginning of the handshake already."""
 
     async def main() -> None:
@@ -117,7 +117,7 @@ def test_a_stream_writer_starts_tls(run: Any, early: bool) -> None:
 
 
 @pytest.mark.contract
-def test_tls_within_tls(run: Any, side: str) -> None:
+def test_start_tls_runs_tls_within_tls(run: Any, side: str) -> None:
     async def main() -> None:
         protocol, outer = await connect(side=side)
         inner = Within(outer, side)
@@ -159,7 +159,7 @@ class Within(Peer):
 
 
 @pytest.mark.contract
-def test_wrong_arguments(run: Any) -> None:
+def test_start_tls_refuses_wrong_arguments(run: Any) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         protocol, sock = await streams.connect()
@@ -238,7 +238,7 @@ async def is_open(sock: Any) -> bool:
 
 
 @pytest.mark.contract
-def test_an_upgrade_that_takes_too_long(run: Any) -> None:
+def test_an_upgrade_that_takes_too_long_is_aborted(run: Any) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         protocol, sock = await streams.connect()
@@ -278,7 +278,7 @@ def test_a_cancelled_upgrade_closes_the_connection(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_files_are_read_and_sent(run: Any) -> None:
+def test_sendfile_reads_and_sends_the_file_itself(run: Any) -> None:
     """The kernel cannot encrypt them."""
 
     async def main() -> None:
@@ -300,7 +300,7 @@ def test_files_are_read_and_sent(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_the_transport_is_asyncios(run: Any) -> None:
+def test_the_transport_has_the_attributes_of_asyncios(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         transport = protocol.transport
@@ -327,7 +327,7 @@ def test_the_transport_is_asyncios(run: Any) -> None:
     run(main())
 
 
-def test_representations_show_the_state(run: Any) -> None:
+def test_repr_shows_the_state_of_the_connection(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         transport = protocol.transport

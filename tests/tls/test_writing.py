@@ -16,7 +16,7 @@ SIZES = [1, 1000, 16384, 16385, 100_000, 1_000_000]
 
 
 @pytest.mark.contract
-def test_messages_of_every_size_come_back(run: Any, side: str) -> None:
+def test_messages_of_many_sizes_arrive_in_both_directions(run: Any, side: str) -> None:
     async def main() -> None:
         protocol, peer = await connect(side=side)
         for size in SIZES:
@@ -50,7 +50,7 @@ def test_writes_arrive_in_order(run: Any) -> None:
     run(main())
 
 
-def test_writes_of_one_turn_are_one_record(run: Any) -> None:
+def test_writes_of_one_turn_leave_in_one_record(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         await peer.send(b"the server's tickets are sent")
@@ -69,7 +69,7 @@ def test_writes_of_one_turn_are_one_record(run: Any) -> None:
 
 
 @pytest.mark.engines("uring", "epoll")  # the fake one keeps it back
-def test_what_is_written_before_the_loop_stops_has_left(loop: Any, run: Any) -> None:
+def test_data_written_before_the_loop_stops_is_sent(loop: Any, run: Any) -> None:
     protocol, peer = run(connect())
 
     def write_and_stop() -> None:
@@ -91,7 +91,7 @@ def test_what_is_written_before_the_loop_stops_has_left(loop: Any, run: Any) -> 
 
 
 @pytest.mark.contract
-def test_data_may_be_changed_after_write(run: Any) -> None:
+def test_a_program_may_change_its_data_right_after_write(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         for size in [10, 100_000]:
@@ -104,7 +104,7 @@ def test_data_may_be_changed_after_write(run: Any) -> None:
     run(main())
 
 
-def test_any_buffer_may_be_written(run: Any) -> None:
+def test_write_accepts_memoryviews_of_any_layout(run: Any) -> None:
     """asyncio ends the connection where one is not contiguous."""
 
     async def main() -> None:
@@ -119,7 +119,7 @@ def test_any_buffer_may_be_written(run: Any) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("wrong", ["text", None, 5])
-def test_what_is_no_buffer_is_refused(run: Any, wrong: Any) -> None:
+def test_write_refuses_objects_that_are_not_buffers(run: Any, wrong: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         with pytest.raises(TypeError, match=f"expecting a bytes-like instance, got {type(wrong).__name__}"):
@@ -132,7 +132,7 @@ def test_what_is_no_buffer_is_refused(run: Any, wrong: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_writer_is_paused_and_goes_on(run: Any) -> None:
+def test_a_full_buffer_pauses_the_writer_until_the_peer_reads(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect(family="unix")
         written = await fill(protocol, peer)
@@ -192,7 +192,7 @@ class StreamRecorder(asyncio.StreamReaderProtocol):
         self.gone.set_result(error)
 
 
-def test_a_small_limit_pauses_where_much_is_queued_only(run: Any) -> None:
+def test_a_small_write_does_not_pause_the_writer_at_limit_zero(run: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         transport = protocol.transport
@@ -211,7 +211,7 @@ def test_a_small_limit_pauses_where_much_is_queued_only(run: Any) -> None:
     run(main())
 
 
-def test_what_resuming_writes_is_sent(run: Any) -> None:
+def test_data_written_in_resume_writing_is_sent(run: Any) -> None:
     """asyncio loses what the transport below has not taken yet when the connection is closed."""
 
     class Refiller(Recorder):
@@ -242,7 +242,7 @@ def test_what_resuming_writes_is_sent(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_writer_whose_protocol_fails_is_reported(run: Any, reports: list[dict[str, Any]]) -> None:
+def test_an_exception_of_pause_writing_is_reported(run: Any, reports: list[dict[str, Any]]) -> None:
     class Failing(Recorder):
         def pause_writing(self) -> None:
             super().pause_writing()
