@@ -117,7 +117,7 @@ def test_what_a_file_says_of_itself(loop: Any, tmp_path: Path, mode: str, as_pat
             assert os.fstat(file.fileno()).st_ino == path.stat().st_ino
             assert not os.get_inheritable(file.fileno())
             assert not file.closed
-            assert repr(file.name) in repr(file) and mode[0] in repr(file)
+            assert f"name={file.name!r}" in repr(file) and f"mode={shown!r}" in repr(file)
         assert file.closed
         await file.close()
         with pytest.raises(ValueError):
