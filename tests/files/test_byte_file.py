@@ -28,7 +28,7 @@ quick = settings(
 
 @pytest.mark.parametrize("mode", ["rb", "wb", "ab", "xb", "rb+", "wb+", "ab+", "xb+"])
 @pytest.mark.parametrize("buffering", [-1, 100])
-def test_any_sequence_of_operations_is_as_ios(loop: Any, mode: str, buffering: int) -> None:
+def test_any_sequence_of_operations_has_the_results_of_io(loop: Any, mode: str, buffering: int) -> None:
     @quick
     @given(content=CONTENTS, todo=steps)
     def check(content: bytes, todo: list[Any]) -> None:
@@ -38,7 +38,7 @@ def test_any_sequence_of_operations_is_as_ios(loop: Any, mode: str, buffering: i
     check()
 
 
-def test_appending_is_atomic(loop: Any, tmp_path: Path) -> None:
+def test_appends_of_several_tasks_do_not_mix(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "log"
 
     async def writer(mark: int) -> None:

@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_a_coroutine(loop: Any, path: Path) -> None:
+def test_a_call_is_a_coroutine(loop: Any, path: Path) -> None:
     async def main() -> None:
         async with uringloop.open_file(path, "rb") as file:
             call = file.read(1)
@@ -38,7 +38,7 @@ def test_it_is_a_coroutine(loop: Any, path: Path) -> None:
     loop.run_until_complete(main())
 
 
-def test_nothing_happens_before_it_is_awaited(loop: Any, path: Path) -> None:
+def test_a_call_does_nothing_before_it_is_awaited(loop: Any, path: Path) -> None:
     async def main() -> None:
         async with uringloop.open_file(path, "rb") as file:
             call = file.read(10)
@@ -55,7 +55,7 @@ def test_nothing_happens_before_it_is_awaited(loop: Any, path: Path) -> None:
     loop.run_until_complete(main())
 
 
-def test_a_call_nobody_awaited_is_warned_of(loop: Any, path: Path) -> None:
+def test_a_call_never_awaited_emits_a_runtime_warning(loop: Any, path: Path) -> None:
     async def main() -> None:
         async with uringloop.open_file(path, "rb") as file:
             with pytest.warns(RuntimeWarning, match="never awaited"):
@@ -65,7 +65,7 @@ def test_a_call_nobody_awaited_is_warned_of(loop: Any, path: Path) -> None:
 
 
 @pytest.mark.parametrize("result", [(1, 2), StopIteration(3), KeyError("x")])
-def test_any_value_can_be_written_and_returned(loop: Any, tmp_path: Path, result: Any) -> None:
+def test_writelines_raises_any_error_of_the_iterator(loop: Any, tmp_path: Path, result: Any) -> None:
     # None of our calls returns such a value, but a coroutine in one may raise it.
     async def main() -> None:
         class Lines:
@@ -82,7 +82,7 @@ def test_any_value_can_be_written_and_returned(loop: Any, tmp_path: Path, result
 
 
 @pytest.mark.parametrize("kind", ["read", "line", "text", "write", "pread", "seek"])
-def test_work_that_is_always_done_at_once_lets_others_run(loop: Any, path: Path, kind: str) -> None:
+def test_calls_that_finish_at_once_still_let_other_tasks_run(loop: Any, path: Path, kind: str) -> None:
     ticks = 0
 
     async def tick() -> None:
@@ -114,7 +114,7 @@ def test_work_that_is_always_done_at_once_lets_others_run(loop: Any, path: Path,
     loop.run_until_complete(main())
 
 
-def test_many_files_share_a_turn(loop: Any, path: Path) -> None:
+def test_many_files_share_the_time_of_a_turn(loop: Any, path: Path) -> None:
     async def main() -> None:
         steps: list[int] = []
         longest = 0
@@ -142,7 +142,7 @@ def test_many_files_share_a_turn(loop: Any, path: Path) -> None:
     loop.run_until_complete(main())
 
 
-def test_files_are_for_our_loops_only(path: Path, loop: Any) -> None:
+def test_files_refuse_other_event_loops(path: Path, loop: Any) -> None:
     async def opening() -> None:
         await uringloop.open_file(path)
 
@@ -159,7 +159,7 @@ def test_files_are_for_our_loops_only(path: Path, loop: Any) -> None:
     loop.run_until_complete(file.close())
 
 
-def test_a_file_goes_on_on_another_loop(new_loop: Any, path: Path) -> None:
+def test_a_file_can_be_used_on_a_second_loop(new_loop: Any, path: Path) -> None:
     first, second = new_loop(), new_loop()
     file = first.run_until_complete(uringloop.open_file(path, "rb").__aenter__())
     assert second.run_until_complete(file.read(2)) == b"0\n"

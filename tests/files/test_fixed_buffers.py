@@ -42,7 +42,7 @@ async def turns(count: int) -> None:
 # Lending
 
 
-def test_a_buffer_is_lent_until_nobody_looks_at_it(loop: Any) -> None:
+def test_a_buffer_is_lent_until_its_last_view_is_released(loop: Any) -> None:
     async def main() -> None:
         buffers = FixedBuffers(3, 5000)
         views = [await buffers.lend(), buffers.lend_nowait(), await buffers.lend()]
@@ -68,7 +68,7 @@ def test_a_buffer_is_lent_until_nobody_looks_at_it(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_who_waits_first_gets_the_buffer_first(loop: Any) -> None:
+def test_waiters_get_buffers_in_the_order_of_their_calls(loop: Any) -> None:
     got = []
 
     async def main() -> None:
@@ -96,7 +96,7 @@ def test_who_waits_first_gets_the_buffer_first(loop: Any) -> None:
     assert got == [2, 4, 5]
 
 
-def test_closed_buffers_are_lent_no_more(loop: Any) -> None:
+def test_closed_buffers_refuse_to_lend(loop: Any) -> None:
     async def main() -> None:
         with FixedBuffers(1, 100) as buffers:
             view = await buffers.lend()
@@ -119,7 +119,7 @@ def test_closed_buffers_are_lent_no_more(loop: Any) -> None:
 
 
 @pytest.mark.parametrize(("count", "size"), [(0, 1), (1, 0), (-1, 10), (2**40, 1), (1, 2**40), (2**20, 4096)])
-def test_how_many_there_may_be(loop: Any, count: int, size: int) -> None:
+def test_invalid_counts_and_sizes_are_refused(loop: Any, count: int, size: int) -> None:
     async def main() -> None:
         with pytest.raises(ValueError):
             FixedBuffers(count, size)
@@ -127,7 +127,7 @@ def test_how_many_there_may_be(loop: Any, count: int, size: int) -> None:
     loop.run_until_complete(main())
 
 
-def test_they_are_for_our_loops_only() -> None:
+def test_fixed_buffers_refuse_other_event_loops() -> None:
     async def main() -> None:
         with pytest.raises(RuntimeError, match="uringloop's event loop only"):
             FixedBuffers(1, 1)
@@ -137,7 +137,7 @@ def test_they_are_for_our_loops_only() -> None:
         FixedBuffers(1, 1)
 
 
-def test_threads_lend_and_give_back_at_once(loop: Any) -> None:
+def test_threads_can_lend_and_return_buffers_concurrently(loop: Any) -> None:
     async def main() -> None:
         buffers = FixedBuffers(3, 100)
         wrong: list[int] = []
@@ -172,7 +172,9 @@ def test_threads_lend_and_give_back_at_once(loop: Any) -> None:
 
 
 @pytest.mark.parametrize("direct", [False, True])
-def test_what_is_read_is_what_the_file_holds(loop: Any, path: Path, direct: bool, feature: Feature) -> None:
+def test_reads_into_a_buffer_return_the_contents_of_the_file(
+    loop: Any, path: Path, direct: bool, feature: Feature
+) -> None:
     async def main() -> None:
         buffers = FixedBuffers(2, 65536)
         async with uringloop.open_file(path, "rb", direct=direct) as file:
@@ -213,7 +215,7 @@ def test_what_is_read_is_what_the_file_holds(loop: Any, path: Path, direct: bool
 
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("buffering", [0, 10_000])
-def test_what_is_written_is_what_the_buffer_holds(
+def test_writes_from_a_buffer_store_its_contents_in_the_file(
     loop: Any, path: Path, direct: bool, buffering: int, feature: Feature
 ) -> None:
     async def main() -> None:
@@ -232,7 +234,7 @@ def test_what_is_written_is_what_the_buffer_holds(
     assert path.read_bytes() == expected
 
 
-def test_many_tasks_transfer_at_once(loop: Any, path: Path) -> None:
+def test_many_tasks_can_transfer_concurrently(loop: Any, path: Path) -> None:
     async def main() -> None:
         buffers = FixedBuffers(4, 8192)
         async with uringloop.open_file(path, "r+b", direct=True) as file:
@@ -250,7 +252,7 @@ def test_many_tasks_transfer_at_once(loop: Any, path: Path) -> None:
     assert path.read_bytes() == CONTENTS
 
 
-def test_only_their_own_buffers_are_filled_in_place(loop: Any, path: Path) -> None:
+def test_pread_fills_only_fixed_buffers_in_place(loop: Any, path: Path) -> None:
     async def main() -> None:
         buffers = FixedBuffers(1, 100)
         async with uringloop.open_file(path, "rb") as file:
@@ -330,7 +332,7 @@ def test_a_cancelled_transfer_keeps_its_buffer_until_it_ends(loop: Any, hanging:
     until_answered(loop, hanging, main)
 
 
-def test_closing_while_the_kernel_transfers(loop: Any, hanging: HangingFilesystem) -> None:
+def test_buffers_closed_during_a_transfer_keep_their_memory(loop: Any, hanging: HangingFilesystem) -> None:
     async def main() -> None:
         async with uringloop.open_file(hanging.place / "file", "rb") as file:
             with FixedBuffers(2, 4096) as buffers, await buffers.lend() as view:
@@ -350,7 +352,7 @@ def test_closing_while_the_kernel_transfers(loop: Any, hanging: HangingFilesyste
     until_answered(loop, hanging, main)
 
 
-def test_what_is_lent_again_is_written_by_nobody_else(loop: Any, path: Path) -> None:
+def test_a_buffer_lent_again_is_not_written_by_the_previous_transfer(loop: Any, path: Path) -> None:
     async def main() -> None:
         buffers = FixedBuffers(1, 65536)
         async with uringloop.open_file(path, "rb", direct=True) as file:

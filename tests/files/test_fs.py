@@ -141,7 +141,7 @@ def outcome(folder: Path, result: Any) -> Any:
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_it_does_what_os_does(loop: Any, tmp_path: Path, what: str) -> None:
+def test_functions_have_the_results_of_the_os_module(loop: Any, tmp_path: Path, what: str) -> None:
     theirs, ours = furnish(tmp_path / "theirs"), furnish(tmp_path / "ours")
     model, function = SAME[what]
 
@@ -164,7 +164,7 @@ def test_it_does_what_os_does(loop: Any, tmp_path: Path, what: str) -> None:
     "name", ["a", "sub", "link", "dangling", "no", "/dev/null", "/proc/self/maps", "/dev/shm"]
 )
 @pytest.mark.parametrize("follow", [True, False])
-def test_stat(loop: Any, tmp_path: Path, name: str, follow: bool) -> None:
+def test_stat_has_the_results_of_os_stat(loop: Any, tmp_path: Path, name: str, follow: bool) -> None:
     folder = furnish(tmp_path / "d")
     try:
         expected: Any = os.stat(folder / name, follow_symlinks=follow)
@@ -191,7 +191,7 @@ def test_stat(loop: Any, tmp_path: Path, name: str, follow: bool) -> None:
     )
 
 
-def test_relative_to_a_folder(loop: Any, tmp_path: Path) -> None:
+def test_functions_accept_paths_relative_to_dir_fd(loop: Any, tmp_path: Path) -> None:
     folder = furnish(tmp_path / "d")
     fd = os.open(folder, os.O_RDONLY)
 
@@ -218,7 +218,7 @@ def test_relative_to_a_folder(loop: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("topdown", [True, False])
 @pytest.mark.parametrize("followlinks", [True, False])
-def test_walk(loop: Any, tmp_path: Path, topdown: bool, followlinks: bool) -> None:
+def test_walk_yields_what_os_walk_yields(loop: Any, tmp_path: Path, topdown: bool, followlinks: bool) -> None:
     folder = furnish(tmp_path / "d")
     (folder / "again").symlink_to("sub")
     key = {"topdown": topdown, "followlinks": followlinks}
@@ -229,7 +229,7 @@ def test_walk(loop: Any, tmp_path: Path, topdown: bool, followlinks: bool) -> No
     assert loop.run_until_complete(main()) == list(os.walk(folder, **key))
 
 
-def test_walk_goes_where_the_caller_lets_it_and_tells_errors(loop: Any, tmp_path: Path) -> None:
+def test_walk_skips_removed_folders_and_passes_errors_to_onerror(loop: Any, tmp_path: Path) -> None:
     folder = furnish(tmp_path / "d")
     errors: list[OSError] = []
 
@@ -247,7 +247,7 @@ def test_walk_goes_where_the_caller_lets_it_and_tells_errors(loop: Any, tmp_path
     assert [type(error) for error in errors] == [FileNotFoundError]
 
 
-def test_scandir(loop: Any, tmp_path: Path) -> None:
+def test_scandir_yields_all_entries_of_a_folder(loop: Any, tmp_path: Path) -> None:
     for i in range(600):
         (tmp_path / str(i)).touch()
 
@@ -265,7 +265,7 @@ def test_scandir(loop: Any, tmp_path: Path) -> None:
     loop.run_until_complete(main())
 
 
-def test_atomic_write(loop: Any, tmp_path: Path) -> None:
+def test_atomic_write_replaces_the_file_or_leaves_it(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "settings"
 
     async def main() -> None:
@@ -290,6 +290,6 @@ def test_atomic_write(loop: Any, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["settings"]
 
 
-def test_other_loops_are_refused() -> None:
+def test_functions_refuse_other_event_loops() -> None:
     with pytest.raises(RuntimeError, match="uringloop's event loop only"):
         asyncio.run(fs.stat("/"))

@@ -14,14 +14,14 @@ from uringloop import fs
 from uringloop.files.mounts import filesystem_kind, read_mounts
 
 
-def test_what_is_memory_and_what_is_unknown() -> None:
+def test_filesystem_kind_knows_memory_filesystems() -> None:
     assert "memory" in read_mounts().values()
     assert filesystem_kind(os.stat("/dev/shm").st_dev) == "memory"
     assert filesystem_kind(os.stat("/proc").st_dev) == ""
     assert filesystem_kind(10**9) == ""
 
 
-def test_a_filesystem_that_hangs_holds_up_its_own_calls_only(
+def test_a_hanging_filesystem_blocks_only_its_own_calls(
     loop: Any, hanging: HangingFilesystem, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     slow = hanging.place / "file"
@@ -61,7 +61,7 @@ def test_a_filesystem_that_hangs_holds_up_its_own_calls_only(
     loop.run_until_complete(asyncio.wait_for(main(), 20))
 
 
-def test_cancelled_calls_on_a_hanging_filesystem(loop: Any, hanging: HangingFilesystem) -> None:
+def test_cancelled_calls_on_a_hanging_filesystem_lose_no_data(loop: Any, hanging: HangingFilesystem) -> None:
     slow = hanging.place / "file"
 
     async def main() -> None:

@@ -51,7 +51,7 @@ WRONG: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "options"), WRONG)
-def test_what_is_wrong_is_told_as_by_io(
+def test_wrong_arguments_raise_the_errors_of_io_open(
     loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Any, options: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -72,7 +72,7 @@ def test_what_is_wrong_is_told_as_by_io(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_permission(loop: Any, tmp_path: Path) -> None:
+def test_a_file_without_permission_raises_permission_error(loop: Any, tmp_path: Path) -> None:
     (tmp_path / "f").touch(0o000)
 
     async def main() -> None:
@@ -86,7 +86,9 @@ def test_permission(loop: Any, tmp_path: Path) -> None:
     "mode", ["r", "w", "a", "x", "r+", "w+", "rb", "wb", "ab", "xb", "rb+", "wb+", "ab+", "r+b"]
 )
 @pytest.mark.parametrize("as_path", [str, Path, os.fsencode])
-def test_what_a_file_says_of_itself(loop: Any, tmp_path: Path, mode: str, as_path: Any) -> None:
+def test_a_file_has_the_attributes_of_a_file_of_io(
+    loop: Any, tmp_path: Path, mode: str, as_path: Any
+) -> None:
     path = tmp_path / "f"
     if "x" not in mode:
         path.write_text("abc")
@@ -132,7 +134,7 @@ def test_what_a_file_says_of_itself(loop: Any, tmp_path: Path, mode: str, as_pat
     loop.run_until_complete(main())
 
 
-def test_awaited_or_entered(loop: Any, tmp_path: Path) -> None:
+def test_open_file_can_be_awaited_or_entered(loop: Any, tmp_path: Path) -> None:
     async def main() -> None:
         file = await uringloop.open_file(tmp_path / "f", "w")
         async with file as same:
@@ -147,7 +149,7 @@ def test_awaited_or_entered(loop: Any, tmp_path: Path) -> None:
     loop.run_until_complete(main())
 
 
-def test_an_unclosed_file_is_written_and_warned_of(loop: Any, tmp_path: Path) -> None:
+def test_an_unclosed_file_is_flushed_and_emits_a_resource_warning(loop: Any, tmp_path: Path) -> None:
     async def main() -> None:
         file = await uringloop.open_file(tmp_path / "f", "w")
         await file.write("not lost")
@@ -157,7 +159,7 @@ def test_an_unclosed_file_is_written_and_warned_of(loop: Any, tmp_path: Path) ->
     assert (tmp_path / "f").read_text() == "not lost"
 
 
-def test_permissions_opener_flags_and_resolve(loop: Any, tmp_path: Path) -> None:
+def test_open_file_obeys_permissions_opener_flags_and_resolve(loop: Any, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     seen = []
 
@@ -184,13 +186,13 @@ def test_permissions_opener_flags_and_resolve(loop: Any, tmp_path: Path) -> None
     loop.run_until_complete(main())
 
 
-def test_line_buffering_in_binary_is_warned_of(tmp_path: Path) -> None:
+def test_line_buffering_in_binary_mode_emits_a_runtime_warning(tmp_path: Path) -> None:
     with pytest.warns(RuntimeWarning, match="line buffering"):
         uringloop.open_file(tmp_path / "f", "wb", 1)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "ascii"])
-def test_what_cannot_be_decoded_or_encoded(loop: Any, tmp_path: Path, encoding: str) -> None:
+def test_data_that_cannot_be_decoded_or_encoded_raises(loop: Any, tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"\xff\xfea\x00\xff\xdf\x80" * 10)
 
@@ -210,7 +212,7 @@ def test_what_cannot_be_decoded_or_encoded(loop: Any, tmp_path: Path, encoding: 
     loop.run_until_complete(main())
 
 
-def test_closing_the_loop_closes_nothing_of_the_user(new_loop: Any, tmp_path: Path) -> None:
+def test_closing_the_loop_closes_no_file_of_the_program(new_loop: Any, tmp_path: Path) -> None:
     first = new_loop()
     file = first.run_until_complete(uringloop.open_file(tmp_path / "f", "w").__aenter__())
     first.run_until_complete(file.write("x"))
@@ -220,7 +222,7 @@ def test_closing_the_loop_closes_nothing_of_the_user(new_loop: Any, tmp_path: Pa
     assert (tmp_path / "f").read_text() == "x"
 
 
-def test_concurrent_openings(loop: Any, tmp_path: Path) -> None:
+def test_many_files_can_be_opened_concurrently(loop: Any, tmp_path: Path) -> None:
     async def one(i: int) -> None:
         async with uringloop.open_file(tmp_path / str(i), "w+") as file:
             await file.write(str(i))

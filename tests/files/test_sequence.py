@@ -28,7 +28,9 @@ async def cancelled_after(turns: int, call: Any, again: bool = False) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_atomic_write(loop: Any, tmp_path: Path, again: bool) -> None:
+def test_a_cancelled_atomic_write_leaves_the_old_file_or_the_new_one(
+    loop: Any, tmp_path: Path, again: bool
+) -> None:
     async def main() -> None:
         for turns in range(16):
             (tmp_path / "f").write_bytes(b"old")
@@ -39,7 +41,7 @@ def test_atomic_write(loop: Any, tmp_path: Path, again: bool) -> None:
     loop.run_until_complete(main())
 
 
-def test_truncate(loop: Any, tmp_path: Path) -> None:
+def test_a_cancelled_truncate_leaves_the_old_size_or_the_new_one(loop: Any, tmp_path: Path) -> None:
     async def main() -> None:
         for turns in range(12):
             (tmp_path / "f").write_bytes(b"0123456789")
@@ -49,7 +51,7 @@ def test_truncate(loop: Any, tmp_path: Path) -> None:
     loop.run_until_complete(main())
 
 
-def test_what_cannot_be_truncated(loop: Any, tmp_path: Path) -> None:
+def test_truncate_raises_the_errors_of_os_truncate(loop: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
 
     async def same(path: Any) -> None:
@@ -70,7 +72,7 @@ def test_what_cannot_be_truncated(loop: Any, tmp_path: Path) -> None:
     loop.run_until_complete(main())
 
 
-def test_a_folder_closed_meanwhile_is_not_mistaken_for_another(loop: Any, tmp_path: Path) -> None:
+def test_a_folder_closed_during_a_call_is_not_mistaken_for_another(loop: Any, tmp_path: Path) -> None:
     for name in ("own", "other"):
         (tmp_path / name).mkdir()
 

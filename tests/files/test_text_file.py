@@ -46,7 +46,7 @@ ENCODINGS = ["utf-8", "utf-16", "utf-8-sig", "latin-1", "utf-7", "cp037"]
 
 @pytest.mark.parametrize("newline", [None, "", "\n", "\r", "\r\n"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_reading_is_as_ios(loop: Any, encoding: str, newline: str | None) -> None:
+def test_reads_have_the_results_of_io(loop: Any, encoding: str, newline: str | None) -> None:
     @quick
     @given(content=texts, todo=st.lists(reading, max_size=8))
     def check(content: str, todo: list[Any]) -> None:
@@ -61,7 +61,7 @@ def test_reading_is_as_ios(loop: Any, encoding: str, newline: str | None) -> Non
 @pytest.mark.parametrize(
     ("encoding", "mode"), [("utf-8", "w"), ("utf-16", "a"), ("utf-8-sig", "w+"), ("latin-1", "x")]
 )
-def test_writing_is_as_ios(loop: Any, encoding: str, mode: str, newline: str | None) -> None:
+def test_writes_have_the_results_of_io(loop: Any, encoding: str, mode: str, newline: str | None) -> None:
     @quick
     @given(content=texts, todo=st.lists(writing, max_size=8), line_buffering=st.booleans())
     def check(content: str, todo: list[Any], line_buffering: bool) -> None:
@@ -83,7 +83,7 @@ def test_writing_is_as_ios(loop: Any, encoding: str, mode: str, newline: str | N
 
 @pytest.mark.parametrize("newline", [None, "", "\r\n"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_where_tell_says_reading_goes_on(
+def test_reading_continues_at_the_position_that_tell_returned(
     loop: Any, tmp_path: Path, encoding: str, newline: str | None
 ) -> None:
     @quick

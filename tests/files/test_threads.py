@@ -68,7 +68,7 @@ def test_a_cancelled_call_keeps_its_descriptor(loop: Any, tmp_path: Path) -> Non
     loop.close()  # which waits for the thread to close it
 
 
-def test_a_cancelled_copy_writes_to_no_strangers_file(
+def test_a_cancelled_copy_writes_to_no_other_file(
     loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(os.copy_file_range)
@@ -93,7 +93,7 @@ def test_a_cancelled_copy_writes_to_no_strangers_file(
     loop.close()
 
 
-def test_what_nobody_waits_for_is_taken_back(loop: Any, tmp_path: Path) -> None:
+def test_a_file_opened_by_a_cancelled_call_is_closed(loop: Any, tmp_path: Path) -> None:
     gate = Gate(os.open)
 
     async def main() -> None:
@@ -109,7 +109,9 @@ def test_what_nobody_waits_for_is_taken_back(loop: Any, tmp_path: Path) -> None:
     loop.close()  # nothing is left: the fixture looks at the descriptors
 
 
-def test_what_never_began_keeps_nothing(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_cancelled_before_it_began_keeps_no_descriptor(
+    loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     release = threading.Event()
 
     async def main() -> None:
@@ -152,7 +154,7 @@ def test_a_folder_is_not_closed_while_it_is_read() -> None:
     assert listing.more() == []
 
 
-def test_what_hangs_holds_up_no_other_call(
+def test_hanging_calls_block_no_other_call(
     loop: Any, hanging: HangingFilesystem, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     other = tmp_path_factory.mktemp("other")

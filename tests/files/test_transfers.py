@@ -38,7 +38,7 @@ def big(tmp_path: Path) -> tuple[Path, bytes]:
     return path, content
 
 
-def test_reading_what_is_not_cached(loop: Any, big: tuple[Path, bytes]) -> None:
+def test_uncached_data_is_read_correctly(loop: Any, big: tuple[Path, bytes]) -> None:
     path, content = big
 
     async def main() -> None:
@@ -85,7 +85,7 @@ def test_many_tasks_read_one_file_in_turn(loop: Any, big: tuple[Path, bytes]) ->
     assert b"".join(sorted(got, key=content.index)) == content
 
 
-def test_cancelled_reads_move_nothing(loop: Any, big: tuple[Path, bytes]) -> None:
+def test_a_cancelled_read_does_not_move_the_position(loop: Any, big: tuple[Path, bytes]) -> None:
     path, content = big
 
     async def main() -> None:
@@ -194,7 +194,7 @@ def test_a_cancelled_open_leaves_no_descriptor(loop: Any, tmp_path: Path) -> Non
     loop.run_until_complete(main())
 
 
-def test_a_loop_that_closes_drains_its_files(new_loop: Any, big: tuple[Path, bytes]) -> None:
+def test_closing_the_loop_waits_for_reads_in_flight(new_loop: Any, big: tuple[Path, bytes]) -> None:
     loop = new_loop()
     files = []
 
@@ -217,7 +217,7 @@ def test_a_loop_that_closes_drains_its_files(new_loop: Any, big: tuple[Path, byt
 # Streams and devices
 
 
-def test_a_pipe_read_waits_for_no_other_task(loop: Any) -> None:
+def test_a_waiting_pipe_read_blocks_no_other_task(loop: Any) -> None:
     async def main() -> None:
         source, sink = os.pipe()
         async with uringloop.open_file(source, "rb") as reader, uringloop.open_file(sink, "wb") as writer:
@@ -264,7 +264,7 @@ def test_cancelled_pipe_reads_lose_no_byte(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_a_full_pipe_holds_its_writer_only(loop: Any) -> None:
+def test_a_full_pipe_blocks_only_its_writer(loop: Any) -> None:
     async def main() -> None:
         source, sink = os.pipe()
         data = os.urandom(300_000)
@@ -282,7 +282,7 @@ def test_a_full_pipe_holds_its_writer_only(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_a_pipe_opened_nonblocking_waits_all_the_same(loop: Any) -> None:
+def test_a_read_of_a_nonblocking_pipe_waits_for_data(loop: Any) -> None:
     async def main() -> None:
         source, sink = os.pipe2(os.O_NONBLOCK)
         async with uringloop.open_file(source, "rb", 0) as reader:
@@ -296,7 +296,7 @@ def test_a_pipe_opened_nonblocking_waits_all_the_same(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_a_fifo_opens_when_its_other_end_does(loop: Any, tmp_path: Path) -> None:
+def test_a_fifo_opens_when_its_other_end_is_opened(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path)
 
@@ -317,7 +317,7 @@ def test_a_fifo_opens_when_its_other_end_does(loop: Any, tmp_path: Path) -> None
     loop.run_until_complete(main())
 
 
-def test_a_terminal(loop: Any) -> None:
+def test_a_cancelled_read_of_a_terminal_loses_no_input(loop: Any) -> None:
     async def main() -> None:
         master, slave = pty.openpty()
         tty.setraw(slave)
@@ -340,7 +340,7 @@ def test_a_terminal(loop: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["/proc/filesystems", "/proc/mounts", "/proc/version", "/sys/kernel/notes"])
-def test_files_that_say_no_size(loop: Any, path: str) -> None:
+def test_files_with_size_zero_are_read_to_their_end(loop: Any, path: str) -> None:
     async def main() -> None:
         async with uringloop.open_file(path, "rb") as file, uringloop.open_file(path, "rb") as other:
             whole = await file.read()
@@ -354,7 +354,7 @@ def test_files_that_say_no_size(loop: Any, path: str) -> None:
 
 
 @pytest.mark.engines("uring", "epoll")  # devices epoll cannot watch have no second attempt to simulate
-def test_devices(loop: Any) -> None:
+def test_devices_can_be_read_and_written(loop: Any) -> None:
     async def main() -> None:
         async with uringloop.open_file("/dev/urandom", "rb") as random:
             assert len(await random.read(100_000)) == 100_000
@@ -373,7 +373,7 @@ def test_devices(loop: Any) -> None:
 
 
 @pytest.mark.engines("uring", "epoll")  # a device epoll cannot watch has no second attempt to simulate
-def test_no_space_left(loop: Any) -> None:
+def test_a_flush_without_space_raises_enospc_and_close_still_closes(loop: Any) -> None:
     async def main() -> None:
         file = await uringloop.open_file("/dev/full", "wb")
         await file.write(b"x" * 100)
@@ -388,7 +388,7 @@ def test_no_space_left(loop: Any) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small filesystem takes root")
-def test_no_space_left_in_the_middle_of_a_write(loop: Any, tmp_path: Path) -> None:
+def test_a_write_that_runs_out_of_space_reports_the_bytes_written(loop: Any, tmp_path: Path) -> None:
     import subprocess
 
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]).returncode:
@@ -409,7 +409,7 @@ def test_no_space_left_in_the_middle_of_a_write(loop: Any, tmp_path: Path) -> No
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-def test_direct(loop: Any, big: tuple[Path, bytes]) -> None:
+def test_direct_files_read_and_write_at_any_offset(loop: Any, big: tuple[Path, bytes]) -> None:
     path, content = big
 
     async def main() -> None:
@@ -428,7 +428,7 @@ def test_direct(loop: Any, big: tuple[Path, bytes]) -> None:
     assert path.read_bytes() == content[:4096] + b"y" * 8192 + content[12288:]
 
 
-def test_inherited_descriptors_go_on_where_they_were(loop: Any, tmp_path: Path) -> None:
+def test_a_given_descriptor_is_read_from_its_current_position(loop: Any, tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"0123456789")
     fd = os.open(path, os.O_RDWR)
