@@ -64,7 +64,7 @@ async def writer_of(fd: int) -> Recorder:
 
 
 @pytest.mark.contract
-def test_bytes_pass_from_a_writer_to_a_reader(run: Any) -> None:
+def test_a_write_transport_sends_bytes_to_a_read_transport(run: Any) -> None:
     async def main() -> None:
         out, into = os.pipe()
         reader, writer = await reader_of(out), await writer_of(into)
@@ -82,7 +82,7 @@ def test_bytes_pass_from_a_writer_to_a_reader(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_the_writer_learns_that_the_reader_has_closed(run: Any) -> None:
+def test_a_write_transport_ends_when_the_reader_closes(run: Any) -> None:
     async def main() -> None:
         out, into = os.pipe()
         writer = await writer_of(into)
@@ -118,7 +118,7 @@ def test_reading_pauses_and_resumes(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_named_fifo(run: Any, tmp_path: Path) -> None:
+def test_both_ends_of_a_named_fifo_exchange_data(run: Any, tmp_path: Path) -> None:
     async def main() -> None:
         path = tmp_path / "fifo"
         os.mkfifo(path)
@@ -133,7 +133,7 @@ def test_a_named_fifo(run: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.contract
-def test_a_terminal(run: Any) -> None:
+def test_transports_read_and_write_a_terminal(run: Any) -> None:
     async def main() -> None:
         master, slave = os.openpty()
         tty.setraw(slave)
@@ -153,7 +153,7 @@ def test_a_terminal(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_character_device_and_a_socket(run: Any) -> None:
+def test_transports_write_a_character_device_and_use_a_socket(run: Any) -> None:
     async def main() -> None:
         writer = await writer_of(os.open("/dev/zero", os.O_WRONLY))
         writer.transport.write(b"nowhere")
@@ -183,7 +183,7 @@ def test_a_regular_file_is_refused(run: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.contract
-def test_the_peer_sees_the_end_at_once(run: Any) -> None:
+def test_the_peer_sees_the_end_of_a_closed_pipe_at_once(run: Any) -> None:
     """No poll in the kernel keeps the pipe open."""
 
     async def main() -> None:

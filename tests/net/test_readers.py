@@ -72,7 +72,7 @@ def test_a_reader_is_called_once_a_turn(loop: Any, pair: Pair) -> None:
     loop.remove_reader(left)
 
 
-def test_a_reader_that_read_all_is_called_for_later_data(loop: Any, pair: Pair) -> None:
+def test_a_reader_that_has_read_all_data_is_called_for_later_data(loop: Any, pair: Pair) -> None:
     left, right = pair
     seen: list[bytes] = []
 
@@ -134,7 +134,7 @@ def test_reader_and_writer_of_one_descriptor_are_both_called(loop: Any, pair: Pa
     assert loop.remove_writer(left) is True
 
 
-def test_removing_one_of_two_leaves_the_other(loop: Any, pair: Pair, engine: str) -> None:
+def test_removing_the_writer_leaves_the_reader(loop: Any, pair: Pair, engine: str) -> None:
     left, right = pair
     told: list[str] = []
     loop.add_reader(left, told.append, "reader")
@@ -149,7 +149,7 @@ def test_removing_one_of_two_leaves_the_other(loop: Any, pair: Pair, engine: str
     loop.remove_reader(left)
 
 
-def test_removing_tells_whether_there_was_one(loop: Any, pair: Pair) -> None:
+def test_remove_reader_and_remove_writer_return_whether_one_was_removed(loop: Any, pair: Pair) -> None:
     left, _ = pair
     assert loop.remove_reader(left) is False
     assert loop.remove_writer(left) is False
@@ -170,7 +170,7 @@ def test_a_removed_reader_is_not_called_even_if_data_is_there(loop: Any, pair: P
     assert told == []
 
 
-def test_a_reader_removed_by_another_of_the_same_turn_is_not_called(loop: Any, engine: str) -> None:
+def test_a_reader_that_another_reader_removes_in_the_same_turn_is_not_called(loop: Any, engine: str) -> None:
     pairs = [socket.socketpair() for _ in range(2)]
     told: list[int] = []
 
@@ -189,7 +189,9 @@ def test_a_reader_removed_by_another_of_the_same_turn_is_not_called(loop: Any, e
         right.close()
 
 
-def test_a_replaced_reader_is_called_only_by_its_new_callback(loop: Any, pair: Pair, engine: str) -> None:
+def test_a_descriptor_whose_reader_was_replaced_calls_the_new_one_only(
+    loop: Any, pair: Pair, engine: str
+) -> None:
     left, right = pair
     told: list[str] = []
     loop.add_reader(left, told.append, "old")
@@ -200,7 +202,7 @@ def test_a_replaced_reader_is_called_only_by_its_new_callback(loop: Any, pair: P
     assert told == ["new"]
 
 
-def test_a_reader_replaced_from_its_own_callback(loop: Any, pair: Pair) -> None:
+def test_a_reader_can_replace_itself_in_its_callback(loop: Any, pair: Pair) -> None:
     left, right = pair
     told: list[str] = []
 
@@ -234,7 +236,7 @@ def test_replacing_a_reader_whose_finaliser_reenters_is_harmless(loop: Any, pair
     turns(loop)
 
 
-def test_removing_drops_the_callback_and_its_arguments(loop: Any, pair: Pair, engine: str) -> None:
+def test_remove_reader_drops_the_callback_and_its_arguments(loop: Any, pair: Pair, engine: str) -> None:
     left, _ = pair
 
     class Held: ...
@@ -250,7 +252,7 @@ def test_removing_drops_the_callback_and_its_arguments(loop: Any, pair: Pair, en
     assert gone() is None
 
 
-def test_end_of_file_and_reset_make_readable(loop: Any, pair: Pair) -> None:
+def test_an_end_of_file_calls_the_reader(loop: Any, pair: Pair) -> None:
     left, right = pair
     seen: list[bytes] = []
     loop.add_reader(left, lambda: (seen.append(left.recv(1)), loop.stop()))
@@ -281,7 +283,7 @@ def test_objects_without_a_descriptor_are_refused(loop: Any, wrong: Any) -> None
             method(wrong)
 
 
-def test_removing_after_closing_the_descriptor_is_fine(loop: Any, engine: str) -> None:
+def test_a_reader_can_be_removed_after_its_descriptor_was_closed(loop: Any, engine: str) -> None:
     left, right = socket.socketpair()
     told: list[int] = []
     number = left.fileno()
@@ -350,7 +352,7 @@ def test_a_duplicate_that_stays_open_does_not_make_the_loop_spin(loop: Any) -> N
     right.close()
 
 
-def test_the_descriptors_flags_stay_as_they_are(loop: Any) -> None:
+def test_add_reader_and_add_writer_keep_the_flags_of_the_descriptor(loop: Any) -> None:
     left, right = socket.socketpair()
     loop.add_reader(left, print)
     loop.add_writer(right, loop.stop)
@@ -362,7 +364,7 @@ def test_the_descriptors_flags_stay_as_they_are(loop: Any) -> None:
     right.close()
 
 
-def test_a_reader_that_raised_is_reported_and_called_again(loop: Any, pair: Pair) -> None:
+def test_an_exception_of_a_reader_is_reported_and_the_reader_called_again(loop: Any, pair: Pair) -> None:
     left, right = pair
     reports: list[dict[str, Any]] = []
     loop.set_exception_handler(
@@ -392,7 +394,7 @@ def test_keyboard_interrupt_in_a_reader_leaves_the_loop(loop: Any, pair: Pair) -
     loop.remove_reader(left)
 
 
-def test_a_hundred_descriptors_at_once(loop: Any) -> None:
+def test_readers_of_a_hundred_descriptors_are_all_called(loop: Any) -> None:
     pairs = [socket.socketpair() for _ in range(100)]
     missing = set(range(100))
 
@@ -411,7 +413,7 @@ def test_a_hundred_descriptors_at_once(loop: Any) -> None:
         right.close()
 
 
-def test_closing_the_loop_stops_watching(new_loop: Callable[..., Any], pair: Pair) -> None:
+def test_a_loop_with_readers_and_writers_can_be_closed(new_loop: Callable[..., Any], pair: Pair) -> None:
     loop = new_loop()
     left, right = pair
     loop.add_reader(left, print, "never")
@@ -419,7 +421,7 @@ def test_closing_the_loop_stops_watching(new_loop: Callable[..., Any], pair: Pai
     loop.close()
 
 
-def test_readers_stay_over_a_change_of_thread(loop: Any, pair: Pair) -> None:
+def test_readers_are_still_called_after_the_loop_changes_threads(loop: Any, pair: Pair) -> None:
     left, right = pair
     told: list[str] = []
     loop.add_reader(left, lambda: (told.append(threading.current_thread().name), left.recv(1), loop.stop()))

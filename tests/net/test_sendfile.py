@@ -52,7 +52,7 @@ def part(offset: int, count: int | None) -> bytes:
 @pytest.mark.contract
 @pytest.mark.parametrize("fallback", [True, False])
 @PARTS
-def test_a_part_of_a_file_goes_to_a_socket(
+def test_sock_sendfile_sends_a_part_of_a_file(
     loop: asyncio.AbstractEventLoop, run: Any, file: Any, offset: int, count: int | None, fallback: bool
 ) -> None:
     async def main() -> None:
@@ -72,7 +72,7 @@ def test_a_part_of_a_file_goes_to_a_socket(
 
 
 @pytest.mark.parametrize("fallback", [True, False])
-def test_the_file_is_where_sending_ended_though_nothing_was_left_to_send(
+def test_sock_sendfile_from_the_end_of_a_file_leaves_the_position_there(
     loop: asyncio.AbstractEventLoop, run: Any, file: Any, fallback: bool
 ) -> None:
     async def main() -> None:
@@ -88,7 +88,7 @@ def test_the_file_is_where_sending_ended_though_nothing_was_left_to_send(
 
 @pytest.mark.contract
 @PARTS
-def test_a_part_of_a_file_goes_through_a_transport(
+def test_sendfile_sends_a_part_of_a_file_through_a_transport(
     loop: asyncio.AbstractEventLoop, run: Any, file: Any, offset: int, count: int | None
 ) -> None:
     async def main() -> None:
@@ -124,7 +124,9 @@ def test_a_file_follows_a_small_write_of_the_same_turn(
 
 
 @pytest.mark.contract
-def test_objects_without_a_descriptor_are_read_and_sent(loop: asyncio.AbstractEventLoop, run: Any) -> None:
+def test_sock_sendfile_reads_and_sends_objects_without_a_descriptor(
+    loop: asyncio.AbstractEventLoop, run: Any
+) -> None:
     async def main() -> None:
         for fallback in (True, False):
             left, right = socket.socketpair()
@@ -143,7 +145,7 @@ def test_objects_without_a_descriptor_are_read_and_sent(loop: asyncio.AbstractEv
 
 
 @pytest.mark.contract
-def test_objects_without_a_descriptor_go_through_a_transport_as_well(
+def test_sendfile_reads_and_sends_objects_without_a_descriptor(
     loop: asyncio.AbstractEventLoop, run: Any
 ) -> None:
     async def main() -> None:
@@ -159,7 +161,7 @@ def test_objects_without_a_descriptor_go_through_a_transport_as_well(
 
 
 @pytest.mark.contract
-def test_a_cancelled_sendfile_leaves_the_file_behind_what_was_sent(
+def test_a_cancelled_sock_sendfile_leaves_the_position_after_the_sent_bytes(
     loop: asyncio.AbstractEventLoop, run: Any, file: Any
 ) -> None:
     async def main() -> None:
@@ -186,7 +188,9 @@ def test_a_cancelled_sendfile_leaves_the_file_behind_what_was_sent(
 
 
 @pytest.mark.contract
-def test_a_peer_that_goes_is_an_error(loop: asyncio.AbstractEventLoop, run: Any, file: Any) -> None:
+def test_sock_sendfile_raises_if_the_peer_closes(
+    loop: asyncio.AbstractEventLoop, run: Any, file: Any
+) -> None:
     async def main() -> None:
         left, right = socket.socketpair()
         with left, right:
@@ -212,7 +216,7 @@ def test_a_peer_that_goes_is_an_error(loop: asyncio.AbstractEventLoop, run: Any,
         ((0, "1"), TypeError),
     ],
 )
-def test_wrong_arguments_raise(
+def test_sock_sendfile_refuses_wrong_arguments(
     loop: asyncio.AbstractEventLoop, run: Any, file: Any, arguments: Any, error: type[Exception]
 ) -> None:
     async def main() -> None:

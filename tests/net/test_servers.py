@@ -32,7 +32,7 @@ def reopened(number: int) -> socket.socket:
     return socket.socket(fileno=number)
 
 
-def test_a_server_whose_socket_was_closed_leaves_the_next_one_alone(loop: Any) -> None:
+def test_a_server_whose_socket_was_closed_does_not_disturb_the_next_server(loop: Any) -> None:
     """Its descriptor's number is another server's by then."""
 
     async def main() -> None:
@@ -70,7 +70,7 @@ def test_a_server_whose_socket_was_closed_leaves_the_next_one_alone(loop: Any) -
 
 
 @pytest.mark.contract
-def test_a_servers_reader_may_be_removed_and_replaced(loop: Any) -> None:
+def test_a_program_can_remove_and_replace_the_reader_of_a_server(loop: Any) -> None:
     """asyncio's servers are readers of their sockets, and programs take those over (to pass a listener on, say)."""
 
     async def main() -> None:
@@ -99,7 +99,7 @@ def test_a_servers_reader_may_be_removed_and_replaced(loop: Any) -> None:
     loop.run_until_complete(asyncio.wait_for(main(), 30))
 
 
-def test_a_socket_served_twice_is_the_second_ones(loop: Any) -> None:
+def test_the_second_server_of_a_socket_gets_its_connections(loop: Any) -> None:
     async def main() -> None:
         sock = listening()
         made: list[str] = []

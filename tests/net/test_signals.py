@@ -72,7 +72,7 @@ def test_each_of_many_signals_in_different_turns_calls_its_handler(loop: Any) ->
     loop.remove_signal_handler(signal.SIGUSR1)
 
 
-def test_different_signals_find_their_handlers(loop: Any) -> None:
+def test_different_signals_call_different_handlers(loop: Any) -> None:
     seen: list[str] = []
 
     def handler(name: str) -> None:
@@ -123,7 +123,7 @@ def test_a_signal_before_the_first_run_calls_its_handler(loop: Any) -> None:
     loop.remove_signal_handler(signal.SIGUSR1)
 
 
-def test_a_signal_another_thread_of_the_process_receives_wakes_the_loop(loop: Any) -> None:
+def test_a_signal_that_another_thread_receives_wakes_the_loop(loop: Any) -> None:
     loop.add_signal_handler(signal.SIGUSR1, loop.stop)
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
@@ -153,7 +153,7 @@ def test_a_python_handler_runs_while_the_loop_sleeps(loop: Any) -> None:
     assert seen == [signal.SIGALRM]
 
 
-def test_a_python_handler_runs_behind_a_chain_of_compiled_callbacks(loop: Any) -> None:
+def test_a_python_handler_runs_although_the_loop_never_sleeps(loop: Any) -> None:
     over: list[int] = []
     signal.signal(signal.SIGALRM, lambda number, frame: over.append(number))
     signal.setitimer(signal.ITIMER_REAL, 0.005)
@@ -165,7 +165,7 @@ def test_a_python_handler_runs_behind_a_chain_of_compiled_callbacks(loop: Any) -
     loop.run_until_complete(spin())
 
 
-def test_a_signal_thousands_of_times_just_before_sleep_is_never_missed(loop: Any) -> None:
+def test_a_signal_at_any_moment_of_a_turn_is_never_missed(loop: Any) -> None:
     """The timer's signal arrives at every moment of a turn: looking, falling asleep, sleeping."""
     seen = 0
 
@@ -220,7 +220,7 @@ def test_runner_turns_an_interrupt_into_cancellation_of_the_main_task(new_loop: 
     assert seen == ["cancelled"]
 
 
-def test_runner_survives_an_interrupt_the_main_task_handles(new_loop: Callable[..., Any]) -> None:
+def test_a_main_task_can_handle_the_interrupt_of_a_runner(new_loop: Callable[..., Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     async def main() -> str:
@@ -235,7 +235,7 @@ def test_runner_survives_an_interrupt_the_main_task_handles(new_loop: Callable[.
         assert runner.run(main()) == "handled"
 
 
-def test_a_childs_end_calls_the_sigchld_handler(loop: Any) -> None:
+def test_the_end_of_a_child_process_calls_the_sigchld_handler(loop: Any) -> None:
     loop.add_signal_handler(signal.SIGCHLD, loop.stop)
     pid = os.posix_spawn(sys.executable, [sys.executable, "-c", ""], os.environ)
     loop.run_forever()
@@ -244,7 +244,7 @@ def test_a_childs_end_calls_the_sigchld_handler(loop: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_signals_that_cannot_be_caught_are_a_runtime_error(loop: Any, number: int) -> None:
+def test_signals_that_cannot_be_caught_raise_a_runtime_error(loop: Any, number: int) -> None:
     with pytest.raises(RuntimeError, match=f"sig {int(number)} cannot be caught"):
         loop.add_signal_handler(number, print)
 
@@ -252,14 +252,14 @@ def test_signals_that_cannot_be_caught_are_a_runtime_error(loop: Any, number: in
 @pytest.mark.parametrize(
     ("wrong", "error"), [(0, ValueError), (1000, ValueError), (-1, ValueError), ("1", TypeError)]
 )
-def test_numbers_that_are_no_signals_are_refused(loop: Any, wrong: Any, error: type[Exception]) -> None:
+def test_invalid_signal_numbers_are_refused(loop: Any, wrong: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         loop.add_signal_handler(wrong, print)
     with pytest.raises(error):
         loop.remove_signal_handler(wrong)
 
 
-def test_coroutines_are_no_handlers(loop: Any) -> None:
+def test_coroutines_are_refused_as_handlers(loop: Any) -> None:
     async def handler() -> None: ...
 
     with pytest.raises(TypeError, match="coroutines cannot be used"):
@@ -270,7 +270,7 @@ def test_coroutines_are_no_handlers(loop: Any) -> None:
     coroutine.close()
 
 
-def test_outside_the_main_thread_it_is_a_runtime_error(loop: Any) -> None:
+def test_add_signal_handler_raises_outside_the_main_thread(loop: Any) -> None:
     caught: list[str] = []
 
     def other() -> None:
@@ -285,7 +285,7 @@ def test_outside_the_main_thread_it_is_a_runtime_error(loop: Any) -> None:
     assert len(caught) == 1
 
 
-def test_a_loop_with_handlers_closed_in_another_thread_is_closed(new_loop: Callable[..., Any]) -> None:
+def test_a_loop_with_signal_handlers_can_be_closed_in_another_thread(new_loop: Callable[..., Any]) -> None:
     """Only the main thread can take the handlers back: that is an error, but the loop is closed all the same."""
     loop = new_loop()
     loop.add_signal_handler(signal.SIGUSR1, print)
@@ -315,7 +315,7 @@ def test_a_loop_with_handlers_closed_in_another_thread_is_closed(new_loop: Calla
     assert told == [1]
 
 
-def test_a_closed_loop_takes_no_handler(loop: Any) -> None:
+def test_a_closed_loop_refuses_signal_handlers(loop: Any) -> None:
     loop.close()
     with pytest.raises(RuntimeError, match="Event loop is closed"):
         loop.add_signal_handler(signal.SIGUSR1, print)
@@ -341,7 +341,7 @@ def test_closing_the_loop_removes_its_handlers(new_loop: Callable[..., Any]) -> 
 
 
 @pytest.mark.engines("uring", "epoll", "fake")
-def test_a_foreign_wakeup_descriptor_is_left_alone(loop: Any) -> None:
+def test_the_loop_keeps_a_wakeup_descriptor_set_by_the_program(loop: Any) -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
@@ -389,7 +389,7 @@ loop.close()
     program(code)
 
 
-def test_two_loops_one_after_the_other_get_their_signals(new_loop: Callable[..., Any]) -> None:
+def test_two_loops_in_succession_handle_their_signals(new_loop: Callable[..., Any]) -> None:
     for _ in range(2):
         loop = new_loop()
         loop.add_signal_handler(signal.SIGUSR1, loop.stop)
@@ -398,7 +398,7 @@ def test_two_loops_one_after_the_other_get_their_signals(new_loop: Callable[...,
         loop.close()
 
 
-def test_a_run_in_another_thread_still_gets_its_signals(loop: Any) -> None:
+def test_a_loop_that_runs_in_another_thread_still_handles_its_signals(loop: Any) -> None:
     loop.add_signal_handler(signal.SIGUSR1, loop.stop)
     thread = threading.Thread(target=loop.run_forever)
     loop.call_soon(send)

@@ -41,7 +41,7 @@ def bound(family: int = socket.AF_INET, address: Any = ("127.0.0.1", 0)) -> sock
 
 
 @pytest.mark.contract
-def test_receives_what_is_there_at_once_and_what_comes_later(
+def test_sock_recv_returns_present_data_and_waits_for_later_data(
     loop: asyncio.AbstractEventLoop, run: Any, pair: Pair
 ) -> None:
     async def main() -> None:
@@ -100,7 +100,7 @@ def test_large_data_arrives_whole_through_a_small_socket_buffer(
 
 
 @pytest.mark.contract
-def test_receives_into_a_buffer(loop: asyncio.AbstractEventLoop, run: Any, pair: Pair) -> None:
+def test_sock_recv_into_fills_a_buffer(loop: asyncio.AbstractEventLoop, run: Any, pair: Pair) -> None:
     async def main() -> None:
         left, right = pair
         buffer = bytearray(b"........")
@@ -114,7 +114,7 @@ def test_receives_into_a_buffer(loop: asyncio.AbstractEventLoop, run: Any, pair:
 
 
 @pytest.mark.contract
-def test_datagrams_come_with_their_address(loop: asyncio.AbstractEventLoop, run: Any) -> None:
+def test_sock_recvfrom_returns_the_address_of_the_sender(loop: asyncio.AbstractEventLoop, run: Any) -> None:
     async def main() -> None:
         with bound() as left, bound() as right:
             here, there = left.getsockname(), right.getsockname()
@@ -133,7 +133,7 @@ def test_datagrams_come_with_their_address(loop: asyncio.AbstractEventLoop, run:
 
 
 @pytest.mark.contract
-def test_unix_datagrams_come_with_their_path(
+def test_sock_recvfrom_returns_the_path_of_a_unix_sender(
     loop: asyncio.AbstractEventLoop, run: Any, tmp_path: Path
 ) -> None:
     here, there = str(tmp_path / "a"), str(tmp_path / "b")
@@ -170,7 +170,7 @@ def test_large_datagrams_wait_until_there_is_room(
 
 
 @pytest.mark.contract
-def test_connects_and_accepts(loop: asyncio.AbstractEventLoop, run: Any) -> None:
+def test_sock_connect_and_sock_accept_make_a_connection(loop: asyncio.AbstractEventLoop, run: Any) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
             listener.setblocking(False)
@@ -194,7 +194,9 @@ def test_connects_and_accepts(loop: asyncio.AbstractEventLoop, run: Any) -> None
 
 
 @pytest.mark.contract
-def test_connects_to_a_unix_path(loop: asyncio.AbstractEventLoop, run: Any, tmp_path: Path) -> None:
+def test_sock_connect_connects_to_a_unix_path(
+    loop: asyncio.AbstractEventLoop, run: Any, tmp_path: Path
+) -> None:
     path = str(tmp_path / "listener")
 
     async def main() -> None:
@@ -237,7 +239,9 @@ def test_connecting_to_a_full_unix_listener_waits_for_room(
 
 
 @pytest.mark.contract
-def test_a_refused_connection_says_so(loop: asyncio.AbstractEventLoop, run: Any) -> None:
+def test_sock_connect_raises_connection_refused_error(
+    loop: asyncio.AbstractEventLoop, run: Any
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
 
@@ -251,7 +255,7 @@ def test_a_refused_connection_says_so(loop: asyncio.AbstractEventLoop, run: Any)
 
 
 @pytest.mark.contract
-def test_cancelling_a_receive_loses_nothing(loop: asyncio.AbstractEventLoop, run: Any, pair: Pair) -> None:
+def test_a_cancelled_sock_recv_loses_no_data(loop: asyncio.AbstractEventLoop, run: Any, pair: Pair) -> None:
     """Whether the data come before the cancel, with it, or after it, and in whichever turn."""
 
     async def main() -> None:
@@ -283,7 +287,7 @@ def test_cancelling_a_receive_loses_nothing(loop: asyncio.AbstractEventLoop, run
 
 
 @pytest.mark.contract
-def test_a_cancelled_accept_leaves_the_connection_to_the_next(
+def test_a_cancelled_accept_leaves_the_connection_to_the_next_accept(
     loop: asyncio.AbstractEventLoop, run: Any
 ) -> None:
     async def main() -> None:
@@ -396,7 +400,7 @@ def test_a_wrong_argument_raises_when_awaited(
 
 
 @pytest.mark.contract
-def test_a_closed_socket_is_a_bad_descriptor(loop: asyncio.AbstractEventLoop, run: Any) -> None:
+def test_a_closed_socket_raises_ebadf(loop: asyncio.AbstractEventLoop, run: Any) -> None:
     async def main() -> None:
         sock = socket.socket()
         sock.close()
@@ -455,7 +459,7 @@ def test_sock_calls_are_coroutines(loop: asyncio.AbstractEventLoop, pair: Pair) 
 
 
 @pytest.mark.contract
-def test_one_never_awaited_is_warned_of(loop: asyncio.AbstractEventLoop, pair: Pair) -> None:
+def test_a_call_never_awaited_emits_a_runtime_warning(loop: asyncio.AbstractEventLoop, pair: Pair) -> None:
     with pytest.warns(RuntimeWarning, match="was never awaited"):
         loop.sock_recv(pair[0], 1)
 
@@ -472,9 +476,7 @@ def test_a_socket_of_a_transport_is_refused(loop: asyncio.AbstractEventLoop, run
     run(main())
 
 
-def test_receivers_of_one_socket_are_all_served(
-    loop: asyncio.AbstractEventLoop, run: Any, pair: Pair
-) -> None:
+def test_all_receivers_of_one_socket_get_data(loop: asyncio.AbstractEventLoop, run: Any, pair: Pair) -> None:
     """Stock asyncio forgets all but the last."""
 
     async def main() -> None:
@@ -487,7 +489,7 @@ def test_receivers_of_one_socket_are_all_served(
     run(main())
 
 
-def test_a_pending_call_does_not_keep_a_loop_from_closing(new_loop: Callable[..., Any], pair: Pair) -> None:
+def test_a_loop_with_a_pending_call_can_be_closed(new_loop: Callable[..., Any], pair: Pair) -> None:
     loop = new_loop()
     receiving = loop.create_task(loop.sock_recv(pair[0], 1))
     loop.run_until_complete(asyncio.sleep(0))

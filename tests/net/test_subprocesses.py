@@ -44,7 +44,9 @@ def no_child_is_left() -> bool:
 
 @pytest.mark.contract
 @pytest.mark.parametrize(("stdin", "stdout", "stderr"), [*itertools.product([None, PIPE, DEVNULL], repeat=3)])
-def test_every_combination_of_pipes(run: Any, stdin: Any, stdout: Any, stderr: Any) -> None:
+def test_communicate_works_with_any_combination_of_pipes(
+    run: Any, stdin: Any, stdout: Any, stderr: Any
+) -> None:
     async def main() -> None:
         process = await asyncio.create_subprocess_shell(
             "test -p /dev/stdin && cat; echo problem >&2; exit 3"
@@ -66,7 +68,7 @@ def test_every_combination_of_pipes(run: Any, stdin: Any, stdout: Any, stderr: A
 
 
 @pytest.mark.contract
-def test_large_input_and_output_pass_at_once(run: Any) -> None:
+def test_communicate_passes_large_input_and_output_concurrently(run: Any) -> None:
     async def main() -> None:
         data = os.urandom(1 << 20)
         process = await asyncio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE)
@@ -77,7 +79,7 @@ def test_large_input_and_output_pass_at_once(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_signal_is_a_negative_status(run: Any) -> None:
+def test_a_process_killed_by_a_signal_has_a_negative_status(run: Any) -> None:
     async def main() -> None:
         for end, expected in (("terminate", -signal.SIGTERM), ("kill", -signal.SIGKILL)):
             process = await asyncio.create_subprocess_exec("sleep", "100")
@@ -138,7 +140,7 @@ def test_the_arguments_of_popen_are_passed_on(run: Any, options: dict[str, Any],
 
 
 @pytest.mark.contract
-def test_descriptors_are_passed_on(run: Any) -> None:
+def test_pass_fds_passes_descriptors_to_the_process(run: Any) -> None:
     async def main() -> None:
         reader, writer = os.pipe()
         try:
@@ -155,7 +157,7 @@ def test_descriptors_are_passed_on(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_program_that_is_not_there_raises(run: Any) -> None:
+def test_a_missing_program_raises_file_not_found_error(run: Any) -> None:
     async def main() -> None:
         with pytest.raises(FileNotFoundError):
             await asyncio.create_subprocess_exec("/no such program", stdin=PIPE, stdout=PIPE)
@@ -164,7 +166,7 @@ def test_a_program_that_is_not_there_raises(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_the_ends_of_many_processes_at_once_are_all_reported(run: Any) -> None:
+def test_many_processes_that_end_together_all_report_their_status(run: Any) -> None:
     async def one(number: int) -> int:
         process = await asyncio.create_subprocess_shell(f"exit {number}", stdin=DEVNULL)
         return await process.wait()
@@ -176,7 +178,7 @@ def test_the_ends_of_many_processes_at_once_are_all_reported(run: Any) -> None:
     assert no_child_is_left()
 
 
-def test_a_loop_in_another_thread_spawns(new_loop: Callable[..., Any]) -> None:
+def test_a_loop_in_another_thread_can_start_a_process(new_loop: Callable[..., Any]) -> None:
     outcomes: list[Any] = []
 
     def in_thread() -> None:
@@ -229,7 +231,7 @@ async def short_process(number: int) -> None:
 
 
 @pytest.mark.parametrize("count", [240, pytest.param(5000, marks=pytest.mark.stress)])
-def test_short_processes_of_loops_in_two_threads_all_report_their_end(
+def test_short_processes_of_loops_in_two_threads_all_report_their_status(
     new_loop: Callable[..., Any], count: int
 ) -> None:
     told: list[int] = []
@@ -254,7 +256,7 @@ def test_short_processes_of_loops_in_two_threads_all_report_their_end(
     assert no_child_is_left()
 
 
-def test_a_status_read_by_popen_is_not_lost(run: Any) -> None:
+def test_a_status_read_by_popen_is_returned_by_wait_too(run: Any) -> None:
     """Whoever reaps first: stock asyncio reports 255."""
 
     async def main() -> None:
@@ -267,7 +269,9 @@ def test_a_status_read_by_popen_is_not_lost(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_a_status_taken_by_other_code_is_255(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_reaped_by_other_code_reports_status_255(
+    run: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         process = await asyncio.create_subprocess_exec("sleep", "100")
         os.kill(process.pid, signal.SIGKILL)  # it ends while nobody but us can look
@@ -292,7 +296,7 @@ def test_cancelling_the_spawn_leaves_no_child(loop: asyncio.AbstractEventLoop, r
 
 
 @pytest.mark.contract
-def test_the_protocol_is_called_in_order_in_the_spawners_context(
+def test_the_protocol_is_called_in_order_in_the_callers_context(
     loop: asyncio.AbstractEventLoop, run: Any
 ) -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
@@ -330,7 +334,7 @@ def test_the_protocol_is_called_in_order_in_the_spawners_context(
     run(main())
 
 
-def test_no_pidfd_is_the_callers_error_and_leaves_no_child(
+def test_an_error_of_pidfd_open_raises_in_the_caller_and_leaves_no_child(
     run: Any, monkeypatch: pytest.MonkeyPatch, feature: Callable[[str], bool]
 ) -> None:
     if feature("waitid"):
