@@ -271,10 +271,11 @@ def test_context_variables_set_by_a_factory_are_seen_by_its_protocol_only(
 def test_context_variables_set_by_a_factory_with_tls_too(loop: Any) -> None:
     variable = contextvars.ContextVar("variable", default="not set")
     seen: list[str] = []
+    log: list[str] = []
 
     def factory() -> Any:
         variable.set("by the factory")
-        return Handled([], lambda: seen.append(variable.get()))
+        return Handled(log, lambda: seen.append(variable.get()))
 
     async def main() -> None:
         server = await loop.create_server(factory, "127.0.0.1", 0, ssl=server_context())
@@ -287,6 +288,9 @@ def test_context_variables_set_by_a_factory_with_tls_too(loop: Any) -> None:
         writer.close()
         server.close()
         await asyncio.wait_for(server.wait_closed(), 10)
+        await writer.wait_closed()
+        while "connection_lost" not in log:
+            await asyncio.sleep(0.001)
 
     loop.run_until_complete(asyncio.wait_for(main(), 10))
     assert seen == ["by the factory"]
