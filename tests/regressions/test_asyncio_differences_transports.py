@@ -17,7 +17,7 @@ from tests.tls import peers
 
 @pytest.mark.contract
 @pytest.mark.parametrize("method", ["resume_reading", "close", "abort"])
-def test_a_closed_loop_refuses_what_it_would_have_to_do_later(loop: Any, method: str) -> None:
+def test_methods_of_a_transport_raise_if_they_need_the_closed_loop(loop: Any, method: str) -> None:
     protocol, peer = loop.run_until_complete(connect(family="unix"))
     loop.close()
     transport = protocol.transport
@@ -113,7 +113,7 @@ def test_writelines_raises_the_error_of_join(loop: Any, wrong: Any, message: str
 
 
 @pytest.mark.contract
-def test_marks_below_what_this_turn_wrote_pause_nothing_that_the_socket_takes(loop: Any) -> None:
+def test_a_high_mark_lowered_after_a_write_does_not_pause_if_the_socket_takes_it(loop: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         protocol.transport.write(b"some bytes")
@@ -146,7 +146,7 @@ def test_a_failed_sock_sendall_releases_the_callers_buffer(loop: Any) -> None:
     left.close()
 
 
-def test_datagrams_after_the_end_are_dropped_and_logged_when_they_are_many(
+def test_datagrams_after_close_are_dropped_and_many_of_them_are_logged(
     loop: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """asyncio's unconnected endpoint fails with an AttributeError of its own there."""

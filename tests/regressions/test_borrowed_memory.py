@@ -76,7 +76,7 @@ handle.cancel()
 
 
 @pytest.mark.contract
-def test_a_timer_cancelled_by_what_dies_with_it(loop: Any) -> None:
+def test_a_destructor_can_cancel_the_timer_that_is_being_cancelled(loop: Any) -> None:
     handles: list[Any] = []
     cancelled = []
 
@@ -153,7 +153,7 @@ class Tracing(ssl.SSLObject):
 
 
 @pytest.mark.contract
-def test_an_ssl_object_of_the_programs_own_may_keep_what_it_is_given(
+def test_a_custom_ssl_object_may_keep_the_buffers_that_it_is_given(
     loop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Tracing, "written", [], raising=False)
@@ -216,7 +216,7 @@ class Kept(bytearray):
 
 
 @pytest.mark.contract
-def test_a_stream_reader_whose_buffer_the_program_has_replaced(loop: Any) -> None:
+def test_data_is_added_to_a_stream_reader_buffer_set_by_the_program(loop: Any) -> None:
     async def main() -> None:
         reader = asyncio.StreamReader()
         transport, _, peer = await stream(loop, reader)
@@ -243,7 +243,7 @@ def test_a_stream_reader_whose_buffer_the_program_has_replaced(loop: Any) -> Non
 
 @pytest.mark.contract
 @pytest.mark.parametrize("kind", [bytes, type(None)])
-def test_a_stream_reader_whose_buffer_is_no_buffer(loop: Any, kind: type) -> None:
+def test_an_invalid_buffer_of_a_stream_reader_ends_the_connection(loop: Any, kind: type) -> None:
     """The connection ends with the error; nothing is read or written where no buffer is."""
 
     async def main() -> None:
@@ -274,7 +274,7 @@ class Counting(asyncio.StreamReader):
 
 
 @pytest.mark.contract
-def test_a_stream_protocol_that_is_given_another_reader(loop: Any) -> None:
+def test_a_stream_protocol_feeds_a_reader_that_replaced_its_first_one(loop: Any) -> None:
     """As `StreamReaderProtocol._replace_reader` does: its own methods are called."""
 
     async def main() -> None:
@@ -329,7 +329,9 @@ def test_a_refusal_keeps_no_local_variables_alive(loop: Any) -> None:
 # Sockets
 
 
-def test_sockets_closed_while_another_thread_begins_to_run_their_loop(engine: str, program: Program) -> None:
+def test_sockets_can_be_closed_while_another_thread_begins_to_run_their_loop(
+    engine: str, program: Program
+) -> None:
     """Without the GIL at the same moment."""
     program(
         """

@@ -71,7 +71,7 @@ async def cancelled(call: Any, turns: int) -> Any:
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("kind", ENDS)
 @pytest.mark.parametrize("buffering", [-1, 0, 5])
-def test_a_cancelled_readline_leaves_the_line_to_the_next(
+def test_a_cancelled_readline_leaves_the_line_to_the_next_call(
     loop: Any, kind: str, turns: int, buffering: int
 ) -> None:
     async def main() -> None:
@@ -133,7 +133,7 @@ def test_data_taken_by_a_cancelled_readline_comes_first(loop: Any, kind: str, tu
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("kind", ENDS)
 @pytest.mark.parametrize("mode", ["rb", "r", "unbuffered"])
-def test_cancelled_readlines_leave_their_lines_to_the_next(
+def test_a_cancelled_call_of_readlines_leaves_the_lines_to_the_next_call(
     loop: Any, kind: str, turns: int, mode: str
 ) -> None:
     buffering, mode = (0, "rb") if mode == "unbuffered" else (-1, mode)
@@ -152,7 +152,7 @@ def test_cancelled_readlines_leave_their_lines_to_the_next(
 
 @pytest.mark.parametrize("mode", ["rb", "r"])
 @pytest.mark.parametrize("newline", [None, ""])
-def test_readlines_of_a_file_cancelled_at_any_turn_begin_again(
+def test_a_cancelled_call_of_readlines_does_not_move_the_position(
     loop: Any, tmp_path: Path, mode: str, newline: str | None
 ) -> None:
     """The position is where it was, for tell() too."""
@@ -182,7 +182,7 @@ def test_readlines_of_a_file_cancelled_at_any_turn_begin_again(
 
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize("kind", ["terminal", "socket"])
-def test_a_write_drops_nothing_that_was_read_ahead_of_a_stream(loop: Any, kind: str, turns: int) -> None:
+def test_a_write_to_a_stream_keeps_the_data_read_ahead(loop: Any, kind: str, turns: int) -> None:
     async def main() -> None:
         async with stream(kind, "r+b", 0) as (file, sink):
             os.write(sink, b"abc")
@@ -197,7 +197,7 @@ def test_a_write_drops_nothing_that_was_read_ahead_of_a_stream(loop: Any, kind: 
 
 @pytest.mark.parametrize("turns", range(5))
 @pytest.mark.parametrize("buffering", [-1, 0])
-def test_a_read_that_uses_up_its_share_of_the_turn_loses_nothing_when_cancelled(
+def test_a_cancelled_read_that_used_up_its_share_of_the_turn_loses_no_data(
     loop: Any, buffering: int, turns: int
 ) -> None:
     """It lets others run before it takes the bytes, and not after."""
@@ -222,7 +222,7 @@ def test_a_read_that_uses_up_its_share_of_the_turn_loses_nothing_when_cancelled(
     loop.run_until_complete(main())
 
 
-def test_a_cancelled_step_through_a_folder_leaves_its_entries_to_the_next(
+def test_a_cancelled_step_of_scandir_leaves_its_entries_to_the_next_step(
     loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker had read them by then."""
@@ -253,7 +253,7 @@ def test_a_cancelled_step_through_a_folder_leaves_its_entries_to_the_next(
     assert loop.run_until_complete(main()) == names
 
 
-def test_tasks_that_step_through_one_folder_share_its_entries(loop: Any, tmp_path: Path) -> None:
+def test_tasks_that_iterate_over_one_scandir_share_its_entries(loop: Any, tmp_path: Path) -> None:
     names = [f"{number:04}" for number in range(600)]
     for name in names:
         (tmp_path / name).touch()

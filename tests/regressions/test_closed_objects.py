@@ -11,7 +11,7 @@ pytestmark = pytest.mark.contract
 
 
 @pytest.mark.parametrize("write", [False, True])
-def test_a_closed_socket_is_still_known_as_the_object_that_was_added(loop: Any, write: bool) -> None:
+def test_a_reader_or_writer_can_be_removed_by_its_closed_socket(loop: Any, write: bool) -> None:
     left, right = socket.socketpair()
     right.close()
     (loop.add_writer if write else loop.add_reader)(left, print)

@@ -23,7 +23,7 @@ import uringloop
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_a_granted_waiter_of_an_unclosed_loop(engine: str, program: Program) -> None:
+def test_a_granted_waiter_of_an_unclosed_loop_is_collected_safely(engine: str, program: Program) -> None:
     """ResourceWarning as an error ends asyncio's finalizer before it closes the loop."""
     program(
         """
@@ -84,7 +84,7 @@ for order in itertools.permutations(range(3)):
 
 
 @pytest.mark.parametrize("mode", ["wb", "w"])
-def test_a_file_in_a_cycle_is_written(loop: Any, tmp_path: Path, mode: str) -> None:
+def test_a_collected_file_in_a_cycle_writes_its_buffer(loop: Any, tmp_path: Path, mode: str) -> None:
     """As one that is dropped, and as io's."""
     path = tmp_path / "file"
 
@@ -102,7 +102,7 @@ def test_a_file_in_a_cycle_is_written(loop: Any, tmp_path: Path, mode: str) -> N
 
 @pytest.mark.engines("uring")
 @pytest.mark.parametrize("kind", ["EventLoop", "NeverClosed"])
-def test_objects_in_the_kernel_are_not_cleared(
+def test_the_collector_does_not_clear_objects_that_the_kernel_uses(
     engine: str, program: Program, tmp_path: Path, kind: str
 ) -> None:
     """A loop that is collected is closed, though warnings are errors. Where its finalizer is replaced, what the kernel
@@ -147,7 +147,7 @@ for op in ops:
 
 
 @pytest.mark.contract
-def test_accepted_connections_are_closed_where_warnings_are_errors(
+def test_accepted_connections_are_closed_if_warnings_are_errors(
     new_loop: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
@@ -184,7 +184,7 @@ def test_accepted_connections_are_closed_where_warnings_are_errors(
     assert set(os.listdir("/proc/self/fd")) <= before
 
 
-def test_a_loop_in_debug_mode_is_closed_though_a_server_was_not(loop: Any) -> None:
+def test_a_loop_in_debug_mode_closes_despite_an_unclosed_server(loop: Any) -> None:
     """Where warnings are errors: the warning is raised once the loop is closed."""
     loop.set_debug(True)
     server = loop.run_until_complete(loop.create_server(asyncio.Protocol, "127.0.0.1", 0))

@@ -50,7 +50,7 @@ def test_a_loop_dropped_with_a_pending_timer_is_collected(engine: str, pending: 
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_a_kept_timer_of_a_collected_loop_never_has_what_the_collector_emptied(
+def test_a_kept_timer_of_a_collected_loop_never_shows_cleared_objects(
     engine: str, program: Program, closes: bool
 ) -> None:
     """Whether the loop's finalizer closes it or not. Another finalizer looks through the handle, at either time."""

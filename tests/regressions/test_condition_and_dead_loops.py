@@ -301,7 +301,7 @@ def living(engine: str) -> Iterator[Any]:
 @pytest.mark.relies_on("coroutine_frames")
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("kind", "way"), [(kind, way) for kind in WAYS for way in WAYS[kind]])
-def test_a_loop_that_dies_in_wait_leaves_the_lock_to_the_others(
+def test_a_loop_that_ends_in_condition_wait_leaves_the_lock_to_other_loops(
     living: Any, kind: str, way: str, style: str
 ) -> None:
     with warnings.catch_warnings():
@@ -351,7 +351,7 @@ def until_death(kind: str, style: str, event: str, way: str, living: Any) -> Ite
                 yield scene
 
 
-def test_claims_of_tasks_that_never_release_do_not_pile_up(loop: Any) -> None:
+def test_claims_of_tasks_that_never_release_are_not_kept(loop: Any) -> None:
     condition = Condition()
 
     async def without_release() -> None:

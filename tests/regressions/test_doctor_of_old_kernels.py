@@ -46,7 +46,7 @@ def test_doctor_reports_no_ring_features_on_a_kernel_that_is_too_old(
 
 
 @pytest.mark.parametrize("name", ["EPERM", "ENOSYS"])
-def test_a_refusal_leaves_nothing_of_a_ring(program: Program, name: str) -> None:
+def test_doctor_reports_no_ring_features_if_io_uring_is_refused(program: Program, name: str) -> None:
     found = json.loads(program(DOCTOR, "--json", refuse=name, check=False, URINGLOOP_ENGINE="").stdout)
     assert used(found) in ([], ["udp_segment"])
     notes = {name: feature["note"] for name, feature in found["features"].items() if not feature["used"]}

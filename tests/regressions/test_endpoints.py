@@ -54,7 +54,7 @@ def run(loop: asyncio.AbstractEventLoop) -> Any:
 
 
 @pytest.mark.contract
-def test_reading_may_be_paused(run: Any) -> None:
+def test_an_endpoint_can_pause_and_resume_reading(run: Any) -> None:
     class Pausing(Recorder):
         def datagram_received(self, data: bytes, addr: Any) -> None:
             super().datagram_received(data, addr)
@@ -94,7 +94,7 @@ def test_reading_may_be_paused(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_an_endpoint_may_be_paused_before_it_reads(run: Any) -> None:
+def test_connection_made_may_pause_an_endpoint(run: Any) -> None:
     class Paused(Recorder):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -248,7 +248,7 @@ def test_an_exception_of_connection_lost_is_reported(loop: Any, run: Any, tmp_pa
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("end", ["close", "abort"])
-def test_closing_the_loop_closes_an_endpoint_that_is_over(new_loop: Any, end: str) -> None:
+def test_closing_the_loop_closes_the_descriptor_of_a_closed_endpoint(new_loop: Any, end: str) -> None:
     """Its polls were still in the kernel when connection_lost was called: they end with the loop."""
     loop = new_loop()
     protocol, _ = loop.run_until_complete(endpoint())

@@ -345,7 +345,9 @@ async def main():
 
 
 @TASKS_IN_A_CHILD
-def test_files_end_or_raise_in_a_child_that_goes_on(engine: str, program: Program, tmp_path: Any) -> None:
+def test_calls_of_files_finish_or_raise_in_a_child_that_goes_on(
+    engine: str, program: Program, tmp_path: Any
+) -> None:
     code = """
 from uringloop import fs, open_file
 
@@ -418,7 +420,7 @@ async def main():
 
 
 @pytest.mark.engines("uring")
-def test_a_child_keeps_no_ring_of_the_parents(engine: str, program: Program) -> None:
+def test_a_forked_child_closes_the_rings_of_its_parent(engine: str, program: Program) -> None:
     # A ring that a child had a descriptor of would outlive the parent's loop, with all that is armed in it.
     code = """
 def rings():
@@ -438,7 +440,7 @@ async def main():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
-def test_a_child_that_gets_no_ring_gets_an_error_with_the_reason(engine: str, program: Program) -> None:
+def test_a_forked_child_without_a_ring_raises_an_error_with_the_reason(engine: str, program: Program) -> None:
     code = """
 import resource
 

@@ -127,7 +127,7 @@ def test_leaving_the_block_on_a_full_disk_raises_and_closes(loop: Any, full: Pat
 
 @pytest.mark.parametrize("full", DISKS, indirect=True)
 @pytest.mark.parametrize("turns", range(6))
-def test_a_cancelled_close_on_a_full_disk_closes_all_the_same(loop: Any, full: Path, turns: int) -> None:
+def test_a_cancelled_close_on_a_full_disk_still_closes(loop: Any, full: Path, turns: int) -> None:
     loop.set_exception_handler(lambda loop, context: None)  # nobody waits for the error any more
 
     async def main() -> None:
@@ -150,7 +150,7 @@ def test_a_cancelled_close_on_a_full_disk_closes_all_the_same(loop: Any, full: P
 
 
 @pytest.mark.parametrize("full", DISKS, indirect=True)
-def test_a_descriptor_that_was_lent_is_left_open(loop: Any, full: Path) -> None:
+def test_a_failed_close_leaves_a_lent_descriptor_open(loop: Any, full: Path) -> None:
     fd = os.open(full, os.O_WRONLY | os.O_CREAT)
 
     async def main() -> None:
@@ -192,7 +192,7 @@ def test_data_that_did_not_fit_is_written_once_there_is_room(
 
 @pytest.mark.parametrize("full", DISKS, indirect=True)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_bytes_of_a_forgotten_file_that_found_no_room_are_reported(
+def test_an_unclosed_file_that_cannot_be_flushed_is_reported(
     loop: Any, full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[Any] = []
@@ -210,7 +210,7 @@ def test_bytes_of_a_forgotten_file_that_found_no_room_are_reported(
     assert not is_open(fd)
 
 
-def test_a_terminal_whose_other_end_has_gone_closes_with_an_error(loop: Any) -> None:
+def test_closing_a_terminal_whose_other_end_is_closed_raises_and_closes(loop: Any) -> None:
     def pair() -> tuple[int, int]:
         master, slave = pty.openpty()
         return master, slave

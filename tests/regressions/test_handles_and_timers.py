@@ -23,7 +23,7 @@ def turns(loop: Any, count: int) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("nan", [math.nan, -math.nan])
-def test_a_timer_at_no_time_runs_behind_those_that_are_due(loop: Any, nan: float) -> None:
+def test_a_timer_at_nan_runs_after_the_timers_that_are_due(loop: Any, nan: float) -> None:
     ran: list[str] = []
 
     async def main() -> None:
@@ -42,7 +42,7 @@ def test_a_timer_at_no_time_runs_behind_those_that_are_due(loop: Any, nan: float
     assert sorted(ran[3:]) == ["never either?", "never?"]
 
 
-def test_a_timer_at_no_time_runs_though_nothing_else_wakes_the_loop(loop: Any) -> None:
+def test_a_timer_at_nan_runs_even_if_no_other_event_wakes_the_loop(loop: Any) -> None:
     """asyncio cannot sleep until then, since Python 3.13."""
     loop.call_later(math.nan, loop.stop)
     loop.run_forever()
@@ -50,7 +50,7 @@ def test_a_timer_at_no_time_runs_though_nothing_else_wakes_the_loop(loop: Any) -
 
 @pytest.mark.contract
 @pytest.mark.parametrize("schedule", ["call_soon", "call_later", "call_soon_threadsafe"])
-def test_a_handle_that_could_not_be_run_by_hand_is_run_by_its_loop(loop: Any, schedule: str) -> None:
+def test_the_loop_runs_a_handle_whose_run_by_hand_failed(loop: Any, schedule: str) -> None:
     ran: list[int] = []
     loop.set_exception_handler(lambda loop, context: None)  # since Python 3.13 it cannot be called either
     context = contextvars.copy_context()
@@ -67,7 +67,7 @@ def test_a_handle_that_could_not_be_run_by_hand_is_run_by_its_loop(loop: Any, sc
 
 
 @pytest.mark.contract
-def test_a_handle_that_was_run_by_hand_is_run_by_its_loop_too(loop: Any) -> None:
+def test_the_loop_also_runs_a_handle_that_was_run_by_hand(loop: Any) -> None:
     ran: list[int] = []
     handle = loop.call_soon(ran.append, 1)
 
@@ -86,7 +86,7 @@ def test_a_handle_that_was_run_by_hand_is_run_by_its_loop_too(loop: Any) -> None
 
 
 @pytest.mark.contract
-def test_a_handle_interrupted_while_run_by_hand_is_run_by_its_loop(loop: Any) -> None:
+def test_the_loop_runs_a_handle_that_was_interrupted_while_run_by_hand(loop: Any) -> None:
     ran: list[int] = []
 
     def callback() -> None:
@@ -136,7 +136,7 @@ WRONG: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("call", WRONG)
-def test_wrong_arguments_are_refused_in_the_words_of_asyncio(loop: Any, call: str) -> None:
+def test_wrong_arguments_raise_the_messages_of_asyncio(loop: Any, call: str) -> None:
     stock = asyncio.SelectorEventLoop()
     told = []
     for each in (stock, loop):

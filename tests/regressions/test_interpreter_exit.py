@@ -54,7 +54,7 @@ def ends_with(code: str, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("left", ["write", "server", "file", "tls"])
-def test_an_unclosed_loop_says_nothing_at_the_interpreters_end(engine: str, left: str) -> None:
+def test_an_unclosed_loop_prints_no_error_when_the_interpreter_exits(engine: str, left: str) -> None:
     """What is alive in the interpreter's last collection has no modules any more."""
     code = """
         import asyncio, socket, ssl, sys, uringloop
@@ -89,7 +89,7 @@ def test_an_unclosed_loop_says_nothing_at_the_interpreters_end(engine: str, left
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_warnings_that_are_errors_leave_no_descriptor_open(new_loop: object) -> None:
+def test_an_unclosed_transport_is_closed_even_if_its_warning_is_an_error(new_loop: object) -> None:
     """Where the warning of an unclosed transport raises, its descriptor is closed all the same."""
     code = """
         import asyncio, gc, os, socket, sys, uringloop, warnings
@@ -115,14 +115,14 @@ def test_warnings_that_are_errors_leave_no_descriptor_open(new_loop: object) -> 
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_the_interpreter_ends_while_daemon_threads_run_loops(engine: str) -> None:
+def test_the_interpreter_exits_while_daemon_threads_run_loops(engine: str) -> None:
     for _ in range(TIMES):
         ended = ends_with(BUSY)
         assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_the_interpreter_ends_while_daemon_threads_accept_streams(engine: str) -> None:
+def test_the_interpreter_exits_while_daemon_threads_accept_streams(engine: str) -> None:
     """A reader's new `__class__` stopped all threads, without the GIL: a thread that ended just then kept the lock."""
     code = """
         import asyncio, os, tempfile, threading, uringloop
@@ -156,7 +156,7 @@ def test_the_interpreter_ends_while_daemon_threads_accept_streams(engine: str) -
 
 
 @pytest.mark.parametrize("config", ["legacy", "isolated"])
-def test_a_second_interpreter_is_refused_with_words(config: str) -> None:
+def test_a_second_interpreter_gets_an_import_error_with_the_reason(config: str) -> None:
     """Free lists and the engines' fork hooks belong to the process: two interpreters must never share them."""
     code = """
         import sys

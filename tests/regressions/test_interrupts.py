@@ -108,7 +108,7 @@ def told_in_order(protocol: Any) -> bool:
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize(("kind", "where"), READING)
-def test_an_interrupt_loses_no_data_to_read(loop: Any, kind: Any, where: str, what: Any) -> None:
+def test_an_interrupt_loses_no_received_data(loop: Any, kind: Any, where: str, what: Any) -> None:
     data = os.urandom(20_000)
 
     async def main() -> None:
@@ -124,7 +124,7 @@ def test_an_interrupt_loses_no_data_to_read(loop: Any, kind: Any, where: str, wh
 
 
 @pytest.mark.parametrize("where", ["data_received", "buffer_updated", "eof_received"])
-def test_pausing_in_between_keeps_the_order(loop: Any, where: str) -> None:
+def test_pausing_reading_after_an_interrupt_keeps_the_order(loop: Any, where: str) -> None:
     """The end is behind the data, whatever is done while the loop does not run."""
     kind = BufferedInterrupting if where == "buffer_updated" else Interrupting
     protocol, peer = loop.run_until_complete(connect(interrupted_in(kind, where), "unix"))
@@ -147,7 +147,7 @@ def test_pausing_in_between_keeps_the_order(loop: Any, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["data_received", "eof_received"])
-def test_a_connection_may_be_given_up_in_between(loop: Any, where: str) -> None:
+def test_a_connection_can_be_aborted_after_an_interrupt(loop: Any, where: str) -> None:
     protocol, peer = loop.run_until_complete(connect(interrupted_in(Interrupting, where), "unix"))
     peer.send(b"data")
     peer.close()
@@ -298,7 +298,9 @@ def test_an_interrupt_loses_no_error_of_an_endpoint(loop: Any) -> None:
 
 
 @pytest.mark.parametrize("where", ["resumed", "error"])
-def test_an_endpoint_that_waits_for_its_queue_is_closed(loop: Any, where: str, tmp_path: Path) -> None:
+def test_an_interrupt_does_not_stop_the_close_of_an_endpoint_with_queued_data(
+    loop: Any, where: str, tmp_path: Path
+) -> None:
     async def main() -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as peer:
             peer.bind(str(tmp_path / "peer"))

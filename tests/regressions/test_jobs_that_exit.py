@@ -15,7 +15,7 @@ from uringloop.scheduler import Scheduler, StopReport, current_context
 
 
 @pytest.mark.parametrize("what", [SystemExit, KeyboardInterrupt])
-def test_a_system_exit_is_the_exception_of_its_job_only(
+def test_a_system_exit_ends_only_the_job_that_raised_it(
     engine: str, what: type[BaseException], caplog: Any
 ) -> None:
     with Scheduler(1) as scheduler:
@@ -59,7 +59,7 @@ def test_many_jobs_that_exit_end_no_other_job(engine: str) -> None:
         assert scheduler.stop() == StopReport()
 
 
-def test_a_loop_that_awaits_it_does_not_end(engine: str) -> None:
+def test_a_job_that_exits_does_not_end_the_loop_that_awaits_it(engine: str) -> None:
     async def leave() -> None:
         raise SystemExit(3)
 
@@ -75,7 +75,7 @@ def test_a_loop_that_awaits_it_does_not_end(engine: str) -> None:
         assert scheduler.submit(wait(), context=other).result(10) == other.name
 
 
-def test_a_job_that_stops_the_loop_ends_no_other(engine: str) -> None:
+def test_a_job_that_stops_its_loop_ends_no_other_job(engine: str) -> None:
     async def stop() -> None:
         asyncio.get_running_loop().stop()
 
@@ -87,7 +87,7 @@ def test_a_job_that_stops_the_loop_ends_no_other(engine: str) -> None:
         assert scheduler.stop() == StopReport()
 
 
-def test_a_task_that_is_no_job_is_reported(engine: str, caplog: Any) -> None:
+def test_a_callback_that_exits_outside_any_job_is_reported(engine: str, caplog: Any) -> None:
     async def begin() -> None:
         asyncio.get_running_loop().call_soon(sys.exit, "unseen")
 
@@ -98,7 +98,7 @@ def test_a_task_that_is_no_job_is_reported(engine: str, caplog: Any) -> None:
     assert "unseen" in caplog.text
 
 
-def test_a_job_that_exits_while_the_scheduler_stops(engine: str) -> None:
+def test_a_job_may_exit_while_the_scheduler_stops(engine: str) -> None:
     begun = uringloop.Event()
 
     async def leave_when_cancelled() -> None:

@@ -174,7 +174,7 @@ def test_the_lock_is_free_once_the_loop_of_its_holder_is_closed(
 
 
 @pytest.mark.parametrize("hold", HOLDS)
-def test_waiters_of_a_closed_loops_lock_get_it_in_order(new_loop: Callable[[], Any], hold: Hold) -> None:
+def test_waiters_acquire_the_lock_of_a_closed_loop_in_order(new_loop: Callable[[], Any], hold: Hold) -> None:
     condition = Condition()
     task = closed_while_held(hold, condition, new_loop)
     loop, seen = new_loop(), []
@@ -199,7 +199,7 @@ def test_waiters_of_a_closed_loops_lock_get_it_in_order(new_loop: Callable[[], A
     assert not condition.locked()
 
 
-def test_a_thread_that_waits_has_the_lock(new_loop: Callable[[], Any]) -> None:
+def test_a_waiting_thread_acquires_the_lock_of_a_closed_loop(new_loop: Callable[[], Any]) -> None:
     condition = Condition()
     task = closed_while_held(by_the_condition, condition, new_loop)
     acquired: list[bool] = []
@@ -216,7 +216,7 @@ def test_a_thread_that_waits_has_the_lock(new_loop: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_task_of_a_closed_loop_can_not_wait_with_the_lock_of_another(
+def test_a_task_of_a_closed_loop_cannot_wait_with_a_lock_that_it_lost(
     new_loop: Callable[[], Any], known: bool
 ) -> None:
     condition, refused = Condition(), []
@@ -246,7 +246,7 @@ def test_a_task_of_a_closed_loop_can_not_wait_with_the_lock_of_another(
     condition.release()
 
 
-def test_many_locks_of_one_task_are_handed_on(new_loop: Callable[[], Any]) -> None:
+def test_closing_the_loop_releases_all_locks_of_a_task(new_loop: Callable[[], Any]) -> None:
     conditions = [Condition() for _ in range(100)]
 
     async def hold() -> None:
@@ -279,7 +279,7 @@ def test_a_lock_left_locked_by_a_finished_task_stays_locked(new_loop: Callable[[
     assert not condition.locked()
 
 
-def test_an_error_of_a_locks_own_release_does_not_keep_the_loop_open(new_loop: Callable[[], Any]) -> None:
+def test_an_error_of_a_custom_release_does_not_keep_the_loop_open(new_loop: Callable[[], Any]) -> None:
     class Refusing(Lock):
         def release(self) -> None:
             raise OSError("not now")
@@ -294,7 +294,7 @@ def test_an_error_of_a_locks_own_release_does_not_keep_the_loop_open(new_loop: C
         destroy(task)
 
 
-def test_a_lock_that_others_have_by_now_is_theirs(new_loop: Callable[[], Any]) -> None:
+def test_closing_the_loop_does_not_release_a_lock_with_a_later_holder(new_loop: Callable[[], Any]) -> None:
     condition = Condition()
 
     async def hold() -> None:

@@ -67,7 +67,7 @@ def test_nest_asyncio_is_refused_and_all_loops_go_on(new_loop: Callable[..., Any
     assert before.run_until_complete(some_turns()) == new_loop().run_until_complete(some_turns()) == 7
 
 
-def test_a_loop_made_by_the_policy_that_it_has_patched_works(
+def test_a_loop_still_works_after_nest_asyncio_failed_to_patch_it(
     new_loop: Callable[..., Any], untouched: None
 ) -> None:
     with pytest.raises(ValueError, match="Can't patch"):
@@ -102,13 +102,13 @@ def compacted(loop: Any, engine: str) -> Any:
 
 
 @pytest.mark.contract
-def test_looptime_that_is_merely_installed_changes_nothing(compacted: Any) -> None:
+def test_looptime_that_is_installed_but_disabled_changes_nothing(compacted: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert compacted.run_until_complete(some_turns()) == 7
 
 
-def test_a_clock_far_from_the_loops_own_is_warned_of_once(compacted: Any) -> None:
+def test_a_replaced_clock_emits_one_runtime_warning(compacted: Any) -> None:
     compacted.enabled = True
     with pytest.warns(RuntimeWarning, match=r"CompactedLoop\.time\(\) was replaced") as found:
         compacted.run_until_complete(some_turns())
@@ -116,14 +116,14 @@ def test_a_clock_far_from_the_loops_own_is_warned_of_once(compacted: Any) -> Non
     assert len(found) == 1
 
 
-def test_a_clock_set_on_the_loop_itself_is_warned_of_too(loop: Any) -> None:
+def test_a_clock_set_on_the_loop_object_emits_a_runtime_warning(loop: Any) -> None:
     loop.time = lambda: 0.0
     with pytest.warns(RuntimeWarning, match=r"time\(\) was replaced"):
         loop.run_until_complete(some_turns())
 
 
 @pytest.mark.contract
-def test_a_pipe_says_whether_it_is_polled(loop: Any) -> None:
+def test_repr_of_a_pipe_shows_whether_it_is_polled(loop: Any) -> None:
     async def main() -> None:
         reading, writing = os.pipe()
         transport, _ = await loop.connect_read_pipe(asyncio.Protocol, os.fdopen(reading, "rb", 0))
@@ -139,7 +139,7 @@ def test_a_pipe_says_whether_it_is_polled(loop: Any) -> None:
     loop.run_until_complete(main())
 
 
-def test_the_missing_selector_has_a_clear_error(loop: Any) -> None:
+def test_using_the_missing_selector_raises_a_clear_error(loop: Any) -> None:
     with pytest.raises(RuntimeError, match="no selector"):
         loop._selector.select(0)
     with pytest.raises(AttributeError, match="no selector"):

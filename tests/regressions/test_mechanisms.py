@@ -185,7 +185,7 @@ def threads(engine: str) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("kind", ["event", "lock", "queue", "socket", "thread"])
-def test_join_waits_for_whatever_a_job_waits_for(engine: str, kind: str) -> None:
+def test_join_waits_for_jobs_that_are_suspended(engine: str, kind: str) -> None:
     """A loop with nothing to run is not idle while a job is suspended on it."""
     event, lock, queue = uringloop.Event(), uringloop.Lock(), uringloop.Queue[int]()
     assert lock.acquire_nowait()
@@ -219,7 +219,7 @@ def test_join_waits_for_whatever_a_job_waits_for(engine: str, kind: str) -> None
         assert job.done() and job.result() is None
 
 
-def test_counts_are_exact_however_many_threads_submit(engine: str) -> None:
+def test_statistics_are_exact_when_many_threads_submit(engine: str) -> None:
     async def nothing() -> None:
         pass
 
@@ -246,7 +246,7 @@ def test_counts_are_exact_however_many_threads_submit(engine: str) -> None:
 @pytest.mark.skipif(not DEBUG_BUILD, reason="only a debug build counts what is made")
 @pytest.mark.engines("uring", "epoll")
 @pytest.mark.parametrize("kind", ["lock", "semaphore", "event", "queue", "recv", "send"])
-def test_an_await_that_need_not_wait_makes_next_to_nothing(loop: Any, kind: str) -> None:
+def test_an_await_that_does_not_wait_creates_almost_no_objects(loop: Any, kind: str) -> None:
     """No handle, no timer, no buffer; with a socket one operation, which is the coroutine too."""
     lock, semaphore, event = uringloop.Lock(), uringloop.Semaphore(1), uringloop.Event()
     queue = uringloop.Queue[int]()

@@ -83,7 +83,7 @@ def run(program: Program) -> Callable[..., tuple[str, str]]:
 
 
 @pytest.mark.parametrize("size", [0, 4096, 8192, 65536, 1 << 18])
-def test_loops_that_no_ring_is_left_for_run_on_epoll_and_the_first_says_why(
+def test_loops_without_a_ring_run_on_epoll_and_warn_once(
     run: Callable[..., tuple[str, str]], size: int
 ) -> None:
     stdout, stderr = run(
@@ -106,7 +106,7 @@ print(engines.count("uring"), engines.count("epoll"))
     assert "RLIMIT_MEMLOCK" in stderr and f" {size // 1024} KB" in stderr and "ulimit -l" in stderr
 
 
-def test_a_ring_that_was_insisted_on_raises_with_the_limit(run: Callable[..., tuple[str, str]]) -> None:
+def test_engine_uring_without_a_ring_raises_with_the_limit(run: Callable[..., tuple[str, str]]) -> None:
     stdout, stderr = run("""
 for size in (0, 8192):
     lock_at_most(size)
@@ -124,7 +124,7 @@ for size in (0, 8192):
     assert stdout.count("RLIMIT_MEMLOCK") == 2 and " 0 KB" in stdout and " 8 KB" in stdout
 
 
-def test_a_loop_changes_threads_where_only_one_ring_fits(run: Callable[..., tuple[str, str]]) -> None:
+def test_a_loop_can_change_threads_even_if_only_one_ring_fits(run: Callable[..., tuple[str, str]]) -> None:
     stdout, stderr = run("""
 from uringloop._core.kernel.probe import locked_by_a_ring
 lock_at_most(locked_by_a_ring())
@@ -147,7 +147,7 @@ theirs.close()
     assert (stdout, stderr) == (f"uring {[b'x'] * 5}\n", "")
 
 
-def test_a_loop_that_gets_no_ring_in_another_thread_says_why_and_goes_on_later(
+def test_a_loop_without_a_ring_in_a_second_thread_raises_and_can_run_later(
     run: Callable[..., tuple[str, str]],
 ) -> None:
     stdout, stderr = run("""
@@ -182,7 +182,7 @@ theirs.close()
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_a_forked_child_that_gets_no_ring_says_why(
+def test_a_forked_child_without_a_ring_reports_the_reason(
     run: Callable[..., tuple[str, str]], running: bool
 ) -> None:
     stdout, stderr = run(f"""
@@ -227,7 +227,7 @@ loop.close()
     assert (stdout, stderr) == ("7\n", "")
 
 
-def test_doctor_says_how_many_loops_fit(run: Callable[..., tuple[str, str]]) -> None:
+def test_doctor_prints_how_many_loops_fit(run: Callable[..., tuple[str, str]]) -> None:
     code = """
 lock_at_most(8 << 20)
 sys.exit(uringloop.commands.doctor.main(__import__("argparse").Namespace(json=False)))
@@ -237,7 +237,7 @@ sys.exit(uringloop.commands.doctor.main(__import__("argparse").Namespace(json=Fa
     assert stdout.startswith("io_uring is used") and "8192 KB" in stdout and "room for 97 loops" in stdout
 
 
-def test_doctor_says_that_no_loop_fits(run: Callable[..., tuple[str, str]]) -> None:
+def test_doctor_prints_that_no_loop_fits(run: Callable[..., tuple[str, str]]) -> None:
     stdout, _ = run("""
 lock_at_most(0)
 status = uringloop.commands.doctor.main(__import__("argparse").Namespace(json=False))

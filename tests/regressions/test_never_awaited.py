@@ -38,7 +38,7 @@ def warned(make: Any) -> list[str]:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("name", METHODS)
-def test_calls_that_are_never_awaited_are_warned_of(loop: Any, engine: str, name: str) -> None:
+def test_calls_that_are_never_awaited_emit_a_runtime_warning(loop: Any, engine: str, name: str) -> None:
     async def forget() -> None:
         METHODS[name](kit_of(engine))
 
@@ -50,7 +50,7 @@ def test_calls_that_are_never_awaited_are_warned_of(loop: Any, engine: str, name
 
 
 @pytest.mark.contract
-def test_awaited_calls_are_not_warned_of(loop: Any, engine: str) -> None:
+def test_awaited_calls_emit_no_warning(loop: Any, engine: str) -> None:
     kit = kit_of(engine)
 
     async def main() -> None:
@@ -70,7 +70,7 @@ def test_awaited_calls_are_not_warned_of(loop: Any, engine: str) -> None:
     assert warned(lambda: loop.run_until_complete(main())) == []
 
 
-def test_an_awaitable_in_a_cycle_is_warned_of_by_its_name(loop: Any) -> None:
+def test_the_warning_of_an_awaitable_in_a_cycle_contains_its_name(loop: Any) -> None:
     class Around:
         pass
 

@@ -56,7 +56,7 @@ def test_private_calls_on_live_objects_raise(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("base", [uringloop.Queue, uringloop.LifoQueue, uringloop.PriorityQueue])
-def test_a_queue_that_forgot_init_says_so(base: type[uringloop.Queue[int]]) -> None:
+def test_a_queue_without_init_raises_a_runtime_error(base: type[uringloop.Queue[int]]) -> None:
     class Forgetful(base):  # type: ignore[valid-type,misc]
         def __init__(self) -> None:
             pass
@@ -69,7 +69,7 @@ def test_a_queue_that_forgot_init_says_so(base: type[uringloop.Queue[int]]) -> N
     assert "maxsize=None" in repr(queue)
 
 
-def test_a_queue_is_made_once() -> None:
+def test_a_second_init_of_a_queue_raises_a_runtime_error() -> None:
     queue: uringloop.Queue[int] = uringloop.Queue(3)
     queue.put_nowait(1)
     uringloop.Queue.__init__(queue, 3)
@@ -78,7 +78,7 @@ def test_a_queue_is_made_once() -> None:
     assert (queue.get_nowait(), queue.maxsize) == (1, 3)
 
 
-def test_a_semaphore_that_forgot_init_says_so() -> None:
+def test_a_semaphore_without_init_raises_a_runtime_error() -> None:
     class Forgetful(uringloop.Semaphore):
         def __init__(self) -> None:
             pass
@@ -87,7 +87,7 @@ def test_a_semaphore_that_forgot_init_says_so() -> None:
         Forgetful().acquire_sync()
 
 
-def test_a_barrier_that_forgot_init_says_so() -> None:
+def test_a_barrier_without_init_raises_a_runtime_error() -> None:
     class Forgetful(uringloop.Barrier):
         def __init__(self) -> None:
             pass
@@ -101,7 +101,7 @@ def test_a_barrier_that_forgot_init_says_so() -> None:
         uringloop.run(wait())
 
 
-def test_fixed_buffers_that_forgot_init_say_so() -> None:
+def test_fixed_buffers_without_init_raise_a_runtime_error() -> None:
     class Forgetful(FixedBuffers):
         def __init__(self) -> None:
             pass
@@ -110,7 +110,7 @@ def test_fixed_buffers_that_forgot_init_say_so() -> None:
         Forgetful().lend_nowait()
 
 
-def test_a_loop_that_forgot_init_says_so() -> None:
+def test_a_loop_without_init_raises_a_runtime_error() -> None:
     class Forgetful(uringloop.EventLoop):
         def __init__(self) -> None:
             pass
@@ -124,7 +124,7 @@ def test_a_loop_that_forgot_init_says_so() -> None:
     loop.close()
 
 
-def test_a_loop_is_made_once_and_stays_closed() -> None:
+def test_a_loop_refuses_a_second_init_and_stays_closed() -> None:
     loop = uringloop.new_event_loop()
     with pytest.raises(RuntimeError, match="called already"):
         uringloop.EventLoop.__init__(loop)
@@ -135,7 +135,7 @@ def test_a_loop_is_made_once_and_stays_closed() -> None:
         loop.run_forever()
 
 
-def test_python_cannot_make_or_derive_from_the_cores_own_classes() -> None:
+def test_python_code_cannot_instantiate_or_subclass_internal_classes() -> None:
     loop = uringloop.new_event_loop()
     handle = loop.call_soon(print)
     for cls in (type(handle), uringloop._core.handoff.waitlist.Waiter):  # type: ignore[attr-defined]

@@ -45,7 +45,7 @@ def installed_digest(library: Path) -> str:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_a_library_for_avx_512_is_refused_where_a_processor_has_none(
+def test_a_library_for_avx_512_is_refused_on_a_processor_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
     processor = load_processor()
@@ -62,7 +62,7 @@ def test_a_library_for_avx_512_is_refused_where_a_processor_has_none(
         assert "Build python-liburing" in refused
 
 
-def test_a_machine_that_hides_its_processor_is_taken_as_without(tmp_path: Path) -> None:
+def test_a_processor_that_cannot_be_read_counts_as_one_without_features(tmp_path: Path) -> None:
     processor = load_processor()
     assert processor.features(tmp_path / "nothing") == set()
 
@@ -93,7 +93,7 @@ for _ in range(2):
 
 @needs_liburing
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="there is no disassembler")
-def test_the_table_says_what_the_installed_library_is_made_of() -> None:
+def test_the_table_lists_the_installed_library_if_it_needs_avx_512() -> None:
     """A new wheel of python-liburing that needs AVX-512 has to be entered; one that does not must not be there."""
     processor = load_processor()
     library = processor.installed()

@@ -99,7 +99,7 @@ def assert_told_in_order(protocol: Any) -> None:
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("callback", CALLBACKS)
-def test_anything_may_be_done_in_any_callback(
+def test_any_callback_may_call_any_method_of_its_transport(
     run: RunMain, reports: list[Any], callback: str, action: str
 ) -> None:
     """zuvloop #110, uvloop #706 #538 #760: crashes where a callback paused or closed its own transport."""
@@ -118,7 +118,7 @@ def test_anything_may_be_done_in_any_callback(
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("callback", CALLBACKS)
-def test_anything_may_be_done_in_any_callback_of_tls(
+def test_any_callback_may_call_any_method_of_its_tls_transport(
     run: RunMain, reports: list[Any], callback: str, action: str
 ) -> None:
     """The same where the transport is a layer on another, and what is done may end the handshake."""
@@ -191,7 +191,7 @@ class BufferedInterrupting(Interrupting, BufferedRecorder):
         (BufferedInterrupting, "eof_received"),
     ],
 )
-def test_keyboard_interrupt_in_a_callback_leaves_the_loop_and_loses_nothing(
+def test_keyboard_interrupt_in_a_callback_leaves_the_loop_and_loses_no_data(
     loop: Any, reports: list[Any], kind: Any, where: str
 ) -> None:
     """uvloop, rloop: it was swallowed, so Ctrl-C did nothing while data flowed."""

@@ -125,7 +125,7 @@ def full() -> Iterator[tuple[str, int]]:
             yield listener.getsockname()
 
 
-def test_the_number_of_a_cancelled_sock_connect_serves_a_transport(run: Any, full: tuple[str, int]) -> None:
+def test_a_transport_can_use_the_number_of_a_cancelled_sock_connect(run: Any, full: tuple[str, int]) -> None:
     """uvloop #653, aiohappyeyeballs #93 #105: "File descriptor N is used by transport", from then on."""
 
     async def main() -> None:
@@ -154,7 +154,9 @@ def test_the_number_of_a_cancelled_sock_connect_serves_a_transport(run: Any, ful
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_cancelled_connections_by_host_leave_nothing(run: Any, full: tuple[str, int], count: int) -> None:
+def test_cancelled_connections_by_host_leave_no_descriptor(
+    run: Any, full: tuple[str, int], count: int
+) -> None:
     """The same for create_connection, which makes the socket itself: the teardown counts descriptors."""
 
     async def main() -> None:
@@ -176,7 +178,7 @@ def test_cancelled_connections_by_host_leave_nothing(run: Any, full: tuple[str, 
     run(main())
 
 
-def test_reader_and_writer_on_duplicates_are_both_called(run: Any) -> None:
+def test_a_reader_and_a_writer_on_duplicates_are_both_called(run: Any) -> None:
     """uvloop aborted the process where two descriptors shared one description."""
 
     async def main() -> None:
@@ -226,7 +228,7 @@ def test_a_reading_and_a_writing_pipe_share_a_terminal(run: Any) -> None:
 
 
 @pytest.mark.parametrize("accepting", [False, True])
-def test_a_closed_server_refuses_at_once(run: Any, accepting: bool) -> None:
+def test_a_closed_server_refuses_connections_at_once(run: Any, accepting: bool) -> None:
     """rloop: listeners went on accepting after Server.close()."""
 
     async def main() -> None:
@@ -243,7 +245,7 @@ def test_a_closed_server_refuses_at_once(run: Any, accepting: bool) -> None:
     run(main())
 
 
-def test_a_loop_takes_attributes(loop: Any) -> None:
+def test_programs_can_set_attributes_on_a_loop(loop: Any) -> None:
     """Programs and CPython's own tests set some on the loop; uvloop's and others' had no room for them."""
     loop.of_a_program = 1
     assert loop.of_a_program == 1

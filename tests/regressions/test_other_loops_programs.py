@@ -63,7 +63,7 @@ def test_starting_a_program_runs_no_fork_hooks(engine: str, program: Any) -> Non
     program(FORK_HOOKS)
 
 
-def test_code_that_runs_before_the_program_does_not_lose_its_status(run: Any) -> None:
+def test_options_that_run_code_before_exec_do_not_lose_the_status(run: Any) -> None:
     """uvloop #118: whoever asked for a preexec_fn, or for what is one below, held the others up or lost a status."""
 
     async def one(number: int) -> int | None:
@@ -103,7 +103,7 @@ def test_the_epoll_engine_never_asks_for_io_uring(program: Any) -> None:
 
 
 @pytest.mark.engines("uring", "epoll")
-def test_serving_takes_no_thread(run: Any) -> None:
+def test_serving_a_connection_starts_no_thread(run: Any) -> None:
     """uvloop and rsloop start four, uringcore one."""
 
     async def main() -> None:
@@ -124,7 +124,7 @@ def test_serving_takes_no_thread(run: Any) -> None:
 
 
 @pytest.mark.contract
-def test_an_abstract_name_ends_where_it_ends(run: Any) -> None:
+def test_abstract_names_are_neither_cut_nor_padded(run: Any) -> None:
     """uvloop #528 #659: it was cut at its first null byte, or filled up with them, and led nowhere."""
 
     async def main() -> None:
@@ -158,7 +158,7 @@ def test_an_abstract_name_ends_where_it_ends(run: Any) -> None:
 
 @pytest.mark.engines("uring", "epoll")
 @pytest.mark.parametrize("mode", ["r", "rb"])
-def test_lines_come_from_memory(loop: Any, tmp_path: Path, mode: str) -> None:
+def test_lines_are_read_from_a_buffer_without_an_operation_each(loop: Any, tmp_path: Path, mode: str) -> None:
     """aiofiles #47 #110, aiofile #88: a hop to a thread, or an operation, for each line."""
     path = tmp_path / "lines"
     path.write_text("".join(f"line {number}\n" for number in range(10_000)))

@@ -50,7 +50,7 @@ async def send_and_end(peer: Any, message: bytes, goodbye: bool) -> None:
     peer.end()
 
 
-def test_tls_begins_while_the_writer_is_paused(run: Any) -> None:
+def test_start_tls_works_while_the_writer_is_paused(run: Any) -> None:
     """uvloop #564, cpython #109051: an assertion failed, or the writer waited for ever: it is resumed, once."""
 
     async def main() -> None:

@@ -29,7 +29,7 @@ def patched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("tls", [False, True])
-def test_streams_work_where_socket_is_no_class(loop: Any, patched: None, tls: bool) -> None:
+def test_streams_work_if_socket_socket_is_not_a_class(loop: Any, patched: None, tls: bool) -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert writer.get_extra_info("socket").fileno() >= 0
         writer.write(await reader.readline())
@@ -51,7 +51,7 @@ def test_streams_work_where_socket_is_no_class(loop: Any, patched: None, tls: bo
 
 
 @pytest.mark.contract
-def test_datagrams_work_where_socket_is_no_class(loop: Any, patched: None) -> None:
+def test_datagrams_work_if_socket_socket_is_not_a_class(loop: Any, patched: None) -> None:
     class Answer(asyncio.DatagramProtocol):
         def connection_made(self, transport: Any) -> None:
             self.transport = transport
@@ -71,7 +71,7 @@ def test_datagrams_work_where_socket_is_no_class(loop: Any, patched: None) -> No
 
 
 @pytest.mark.contract
-def test_add_reader_and_sock_recv_work_where_socket_is_no_class(loop: Any, patched: None) -> None:
+def test_add_reader_and_sock_recv_work_if_socket_socket_is_not_a_class(loop: Any, patched: None) -> None:
     async def main() -> None:
         readable = loop.create_future()
         loop.add_reader(ours, readable.set_result, None)
@@ -86,7 +86,7 @@ def test_add_reader_and_sock_recv_work_where_socket_is_no_class(loop: Any, patch
         loop.run_until_complete(asyncio.wait_for(main(), 10))
 
 
-def test_start_tls_works_where_the_protocol_of_streams_is_no_class(
+def test_start_tls_works_if_stream_reader_protocol_is_not_a_class(
     loop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writers: list[asyncio.StreamWriter] = []  # one that goes with its transport open gives a warning

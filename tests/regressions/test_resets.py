@@ -36,7 +36,7 @@ async def arrival(peer: socket.socket) -> None:
 
 
 @pytest.mark.contract
-def test_a_reset_that_a_send_learns_of_is_no_end_of_the_stream(loop: Any) -> None:
+def test_a_reset_found_by_a_send_is_not_reported_as_the_end_of_the_stream(loop: Any) -> None:
     async def main() -> None:
         protocol, peer = await connect()
         await receiving_directly(protocol, peer)

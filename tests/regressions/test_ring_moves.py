@@ -65,7 +65,7 @@ print("ok")
 
 
 @pytest.mark.parametrize("without", ["", "defer_taskrun", "defer_taskrun,coop_taskrun", "registered_ring"])
-def test_nothing_that_arrives_between_two_threads_is_lost(program: Program, without: str) -> None:
+def test_data_that_arrives_while_the_loop_changes_threads_is_not_lost(program: Program, without: str) -> None:
     assert program(MOVES, URINGLOOP_DISABLE=without, URINGLOOP_ENGINE="uring").stdout == "ok\n"
 
 
@@ -112,7 +112,7 @@ print("all arrived")
 """
 
 
-def test_completions_that_did_not_fit_are_not_left_behind(program: Program) -> None:
+def test_overflowed_completions_are_handled_after_a_change_of_thread(program: Program) -> None:
     code = """
 for _ in range(5):
     loop.call_soon(send, loop.stop)  # in the last turn: more than the completion queue has room for
@@ -133,7 +133,7 @@ def refusing_kernel(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("refused", ["1", "2", "13"])
-def test_a_ring_that_can_not_be_given_the_buffers_receives_without(
+def test_a_ring_that_refuses_the_buffers_receives_without_them(
     program: Program, refusing_kernel: str, refused: str
 ) -> None:
     code = """
@@ -193,7 +193,9 @@ thread.join()
 
 
 @pytest.mark.parametrize("turns", [1, 1000])
-def test_operations_on_files_end_over_changes_of_thread(program: Program, tmp_path: Path, turns: int) -> None:
+def test_operations_on_files_end_although_the_loop_changes_threads(
+    program: Program, tmp_path: Path, turns: int
+) -> None:
     code = """
 import asyncio, gc, os, sys, threading, uringloop
 before = os.listdir("/proc/self/fd")
@@ -228,7 +230,7 @@ assert os.listdir("/proc/self/fd") == before
     assert (ended.stdout, ended.stderr) == ("None\n" if turns > 1 else "False\n", "")
 
 
-def test_a_loop_is_free_though_the_kernel_still_has_an_operation_of_it(
+def test_a_loop_is_collected_although_the_kernel_still_has_its_operation(
     program: Program, tmp_path: Path
 ) -> None:
     code = """
@@ -257,7 +259,7 @@ print(left())
 
 
 @pytest.mark.parametrize("tried", ["", "again()"])
-def test_closing_needs_no_ring_of_the_thread_that_does_it(program: Program, tried: str) -> None:
+def test_a_loop_can_be_closed_in_a_thread_without_a_ring(program: Program, tried: str) -> None:
     code = f"""
 import asyncio, os, resource, threading, uringloop
 from uringloop._core.kernel.probe import offered
@@ -291,7 +293,7 @@ print("closed")
     assert ended.stdout == "closed\n", ended.stderr
 
 
-def test_a_descriptor_whose_closing_was_under_way_is_not_closed_twice(program: Program) -> None:
+def test_a_descriptor_that_the_kernel_is_closing_is_not_closed_twice(program: Program) -> None:
     # A message queue's file has something to do when it is closed, so a worker of the kernel's closes it.
     code = """
 import asyncio, ctypes, os, threading, uringloop
@@ -338,7 +340,7 @@ print("still open")
     assert ended.stdout == "still open\n", ended.stderr
 
 
-def test_a_thread_that_gets_the_number_of_the_last_one_is_another(program: Program) -> None:
+def test_a_new_thread_with_a_reused_thread_id_is_recognised(program: Program) -> None:
     code = """
 import asyncio, threading, uringloop
 loop = uringloop.new_event_loop()

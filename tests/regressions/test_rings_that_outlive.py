@@ -130,7 +130,7 @@ async def many_turns():
 @pytest.mark.engines("uring")
 @pytest.mark.skipif(not offered()["fixed_buffers"], reason="nothing is pinned here")
 @pytest.mark.parametrize("end", ["loop.close()", "del loop; gc.collect()"])
-def test_closed_loops_have_nothing_pinned(engine: str, program: Program, end: str) -> None:
+def test_closed_loops_keep_no_memory_pinned(engine: str, program: Program, end: str) -> None:
     code = f"""{BEGIN}
 from uringloop.files import FixedBuffers
 
@@ -179,7 +179,7 @@ needs_slots = pytest.mark.skipif(not offered()["registered_ring"], reason="switc
 
 @pytest.mark.engines("uring")
 @needs_slots
-def test_a_run_gives_its_threads_slot_back_however_it_ends(
+def test_a_run_frees_its_threads_slot_however_it_ends(
     engine: str, program: Program, other_kernel: str
 ) -> None:
     code = f"""{SLOTS}

@@ -106,7 +106,7 @@ def differences(name: str, engine: str) -> list[str]:
     "name",
     [pytest.param(n, marks=pytest.mark.relies_on(PIECES[n])) if n in PIECES else n for n in NAMES],
 )
-def test_a_program_sees_what_it_sees_on_asyncio(engine: str, name: str) -> None:
+def test_each_scenario_has_the_outcome_of_asyncio(engine: str, name: str) -> None:
     found = differences(name, engine)
     reason, expected = KEPT.get(name, ("", []))
     assert len(found) == len(expected), "\n".join([reason, *found])
@@ -123,5 +123,5 @@ def test_no_scenario_fails_on_asyncio() -> None:
     assert [*seen_on("asyncio")] == NAMES
 
 
-def test_each_row_names_a_scenario() -> None:
+def test_each_kept_difference_names_a_scenario() -> None:
     assert {*KEPT} <= set(NAMES)

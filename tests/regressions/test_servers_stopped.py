@@ -198,7 +198,7 @@ class Closing(Handled):
 
 
 @pytest.mark.contract
-def test_calls_of_threads_during_the_factory_run_before_connection_made(
+def test_calls_from_threads_during_the_factory_run_before_connection_made(
     loop: Any, connect: Callable[..., None]
 ) -> None:
     log: list[str] = []
@@ -268,7 +268,7 @@ def test_context_variables_set_by_a_factory_are_seen_by_its_protocol_only(
 
 
 @pytest.mark.contract
-def test_context_variables_set_by_a_factory_with_tls_too(loop: Any) -> None:
+def test_context_variables_set_by_a_factory_are_seen_by_its_tls_protocol(loop: Any) -> None:
     variable = contextvars.ContextVar("variable", default="not set")
     seen: list[str] = []
     log: list[str] = []

@@ -43,7 +43,7 @@ def send(*numbers: int) -> None:
 
 
 @pytest.mark.contract
-def test_a_handler_runs_once_for_each_of_many(loop: Any, calls: list[str]) -> None:
+def test_a_handler_runs_once_for_each_of_many_signals(loop: Any, calls: list[str]) -> None:
     async def main() -> None:
         send(*[signal.SIGUSR1] * 4)
         await until_called(calls, 4)
@@ -71,7 +71,7 @@ def test_signals_that_arrive_while_the_loop_is_stopped_all_count(loop: Any, call
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_a_handler_removed_by_the_first_does_not_run_for_the_others(loop: Any, debug: bool) -> None:
+def test_a_handler_that_removes_itself_does_not_run_for_later_signals(loop: Any, debug: bool) -> None:
     """asyncio's own loop calls it all the same (docs/migration.md)."""
     calls: list[str] = []
 
@@ -90,7 +90,7 @@ def test_a_handler_removed_by_the_first_does_not_run_for_the_others(loop: Any, d
 
 
 @pytest.mark.contract
-def test_an_exception_of_the_first_handler_does_not_stop_the_others(loop: Any) -> None:
+def test_an_exception_of_a_handler_does_not_stop_its_later_calls(loop: Any) -> None:
     calls: list[str] = []
     reports: list[str] = []
 

@@ -17,7 +17,7 @@ def kit_of(engine: str) -> Any:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("size", [math.inf, math.nan, 1e300, 10**40, 0, -1, -math.inf])
-def test_a_queue_of_any_size_that_is_never_reached(loop: Any, engine: str, size: float) -> None:
+def test_a_queue_with_a_huge_or_unlimited_size_never_fills_up(loop: Any, engine: str, size: float) -> None:
     async def main() -> None:
         queue = kit_of(engine).Queue(size)
         for number in range(10):
@@ -30,7 +30,7 @@ def test_a_queue_of_any_size_that_is_never_reached(loop: Any, engine: str, size:
 
 @pytest.mark.contract
 @pytest.mark.parametrize("size", [1.5, 2.0])
-def test_a_queue_of_a_size_that_is_a_float(loop: Any, engine: str, size: float) -> None:
+def test_a_queue_accepts_a_float_as_its_size(loop: Any, engine: str, size: float) -> None:
     async def main() -> None:
         queue = kit_of(engine).Queue(size)
         queue.put_nowait(1)
@@ -44,7 +44,7 @@ def test_a_queue_of_a_size_that_is_a_float(loop: Any, engine: str, size: float) 
 
 @pytest.mark.contract
 @pytest.mark.parametrize("value", [2.0, math.inf, 10**40, True])
-def test_a_semaphore_of_a_number_that_is_no_small_int(loop: Any, engine: str, value: float) -> None:
+def test_a_semaphore_accepts_floats_and_huge_numbers(loop: Any, engine: str, value: float) -> None:
     async def main() -> None:
         semaphore = kit_of(engine).Semaphore(value)
         assert semaphore._value == value or value == 10**40
@@ -58,7 +58,7 @@ def test_a_semaphore_of_a_number_that_is_no_small_int(loop: Any, engine: str, va
     loop.run_until_complete(main())
 
 
-def test_a_part_of_a_permit_is_refused(engine: str) -> None:
+def test_semaphores_and_barriers_refuse_fractions(engine: str) -> None:
     for value in (0.5, 1.5, math.nan):
         for kind in (uringloop.Semaphore, uringloop.BoundedSemaphore):
             with pytest.raises(ValueError):
@@ -68,7 +68,7 @@ def test_a_part_of_a_permit_is_refused(engine: str) -> None:
 
 
 @pytest.mark.contract
-def test_a_barrier_of_a_float_that_is_whole(loop: Any, engine: str) -> None:
+def test_a_barrier_accepts_a_float_that_is_whole(loop: Any, engine: str) -> None:
     async def main() -> None:
         barrier = kit_of(engine).Barrier(2.0)
         assert sorted(await asyncio.gather(barrier.wait(), barrier.wait())) == [0, 1]

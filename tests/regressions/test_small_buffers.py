@@ -61,7 +61,7 @@ def stuffed(peer: socket.socket, data: bytes) -> bytes:
 
 @pytest.mark.contract
 @pytest.mark.parametrize(("count", "most"), [(1, 64), (4, 256), (40, 1064)])
-def test_flooded_small_buffers_let_others_run(loop: Any, count: int, most: int) -> None:
+def test_a_protocol_with_small_buffers_lets_other_callbacks_run(loop: Any, count: int, most: int) -> None:
     async def main() -> None:
         sockets = [pair("unix") for _ in range(count)]
         data = bytes(range(256)) * 400
@@ -80,7 +80,7 @@ def test_flooded_small_buffers_let_others_run(loop: Any, count: int, most: int) 
 
 
 @pytest.mark.contract
-def test_small_buffers_may_pause_close_and_change_in_between(loop: Any) -> None:
+def test_a_protocol_with_small_buffers_can_pause_and_loses_no_data(loop: Any) -> None:
     class Pausing(Small):
         def buffer_updated(self, nbytes: int) -> None:
             super().buffer_updated(nbytes)
@@ -103,7 +103,7 @@ def test_small_buffers_may_pause_close_and_change_in_between(loop: Any) -> None:
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 64), (4, 256), (40, 1064)])
-def test_small_buffers_of_tls_let_others_run(loop: Any, count: int, most: int) -> None:
+def test_a_tls_protocol_with_small_buffers_lets_other_callbacks_run(loop: Any, count: int, most: int) -> None:
     """asyncio's loop fills one a turn, but loses what is left when the peer has said goodbye."""
     data = bytes(range(256)) * 100
 

@@ -183,15 +183,15 @@ WHATS = re.findall(r"^async def (\w+)\(\):$", PROGRAM, re.MULTILINE)
 
 
 @pytest.mark.parametrize("what", [name for name in WHATS if name not in ("main", "planted")])
-def test_nothing_stops_the_world_each_time(engine: str, what: str) -> None:
+def test_repeated_work_never_stops_the_world(engine: str, what: str) -> None:
     if engine == "fake":
         pytest.skip("the simulated kernel has debug checks of its own")
     assert stops(engine, what, "60") - stops(engine, what, "10") == 0
 
 
-def test_a_planted_stop_is_seen() -> None:
+def test_the_count_includes_a_planted_stop() -> None:
     assert stops("auto", "planted", "60") - stops("auto", "planted", "10") == 50
 
 
-def test_the_paths_are_found() -> None:
+def test_the_program_covers_eleven_kinds_of_work() -> None:
     assert len(WHATS) == 11

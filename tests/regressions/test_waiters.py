@@ -62,7 +62,7 @@ WAITS = waits()
 
 
 @pytest.mark.parametrize("name", WAITS)
-def test_a_primitive_that_is_garbage_takes_its_waiters_along(loop: Any, name: str) -> None:
+def test_a_primitive_is_collected_together_with_its_waiters(loop: Any, name: str) -> None:
     loop.set_exception_handler(lambda *_: None)  # the tasks are destroyed while they wait: meant
     tasks: list[weakref.ref[Any]] = []
 

@@ -11,7 +11,7 @@ import uringloop
 
 
 @pytest.mark.parametrize("way", ["throw", "close"])
-def test_a_waiter_that_was_thrown_into_is_not_used_again(loop: Any, way: str) -> None:
+def test_a_waiter_ended_by_hand_cannot_be_reused(loop: Any, way: str) -> None:
     lock, ran = uringloop.Lock(), []
 
     async def main() -> None:
@@ -38,7 +38,7 @@ def test_a_waiter_that_was_thrown_into_is_not_used_again(loop: Any, way: str) ->
 
 
 @pytest.mark.parametrize("granted", [False, True])
-def test_a_waiter_that_was_closed_leaves_the_line_to_others(loop: Any, granted: bool) -> None:
+def test_a_closed_waiter_leaves_the_line_to_other_waiters(loop: Any, granted: bool) -> None:
     queue: uringloop.Queue[int] = uringloop.Queue()
 
     async def main() -> None:
@@ -60,7 +60,7 @@ def test_a_waiter_that_was_closed_leaves_the_line_to_others(loop: Any, granted: 
 @pytest.mark.contract
 @pytest.mark.parametrize("way", ["throw", "close"])
 @pytest.mark.parametrize("method", ["acquire", "wait", "get", "put", "join"])
-def test_an_awaitable_that_was_ended_before_it_began_has_nothing_to_give(
+def test_an_awaitable_ended_before_its_first_step_cannot_be_reused(
     loop: Any, engine: str, way: str, method: str
 ) -> None:
     kit: Any = asyncio if engine == "asyncio" else uringloop

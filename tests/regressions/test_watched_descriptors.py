@@ -47,7 +47,7 @@ RUNS = pytest.mark.parametrize("run", [turns, one_run])
 
 @RUNS
 @pytest.mark.parametrize("write", [False, True])
-def test_a_number_closed_in_the_same_turn_is_not_watched_as_another_file(
+def test_a_number_closed_and_reused_in_one_turn_is_not_watched(
     loop: Any, run: Callable[..., None], write: bool
 ) -> None:
     told: list[str] = []
@@ -121,9 +121,7 @@ def test_a_file_kept_open_by_a_duplicate_is_still_watched(loop: Any, ends: Pair)
     duplicate.close()
 
 
-def test_a_number_reused_while_a_duplicate_is_open_is_watched_as_what_it_is_now(
-    loop: Any, engine: str
-) -> None:
+def test_a_number_reused_while_a_duplicate_is_open_watches_the_new_file(loop: Any, engine: str) -> None:
     if engine == "asyncio":
         pytest.skip("its selector goes on watching the file before")
     told: list[str] = []
@@ -149,7 +147,7 @@ def test_a_number_reused_while_a_duplicate_is_open_is_watched_as_what_it_is_now(
 
 
 @pytest.mark.parametrize("write", [False, True])
-def test_one_turn_is_enough_to_call_a_reader(loop: Any, ends: Pair, engine: str, write: bool) -> None:
+def test_a_reader_is_called_in_each_turn(loop: Any, ends: Pair, engine: str, write: bool) -> None:
     if engine == "fake":
         pytest.skip("it may be late")
     left, right = ends
@@ -198,7 +196,9 @@ def test_data_read_in_the_same_turn_calls_no_reader(loop: Any, ends: Pair) -> No
     loop.run_until_complete(server.wait_closed())
 
 
-def test_a_child_that_removes_a_reader_leaves_the_parents_alone(loop: Any, ends: Pair, engine: str) -> None:
+def test_a_child_that_removes_a_reader_does_not_remove_the_parents(
+    loop: Any, ends: Pair, engine: str
+) -> None:
     if engine == "asyncio":
         pytest.skip("its child removes it from the parent's epoll")
     left, right = ends
