@@ -239,9 +239,7 @@ def test_connecting_to_a_full_unix_listener_waits_for_room(
 
 
 @pytest.mark.contract
-def test_sock_connect_raises_connection_refused_error(
-    loop: asyncio.AbstractEventLoop, run: Any
-) -> None:
+def test_sock_connect_raises_connection_refused_error(loop: asyncio.AbstractEventLoop, run: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
 
