@@ -103,10 +103,15 @@ def test_the_second_server_of_a_socket_gets_its_connections(loop: Any) -> None:
     async def main() -> None:
         sock = listening()
         made: list[str] = []
+        ended: list[Any] = []
+
+        class Ending(asyncio.Protocol):
+            def connection_lost(self, error: Exception | None) -> None:
+                ended.append(error)
 
         def factory(name: str) -> Any:
             made.append(name)
-            return asyncio.Protocol()
+            return Ending()
 
         servers = [await loop.create_server(lambda name=name: factory(name), sock=sock) for name in "ab"]
         for _ in range(3):
@@ -116,7 +121,7 @@ def test_the_second_server_of_a_socket_gets_its_connections(loop: Any) -> None:
                 await asyncio.sleep(0)
             writer.close()
             await writer.wait_closed()
-        while len(made) < 3:
+        while len(made) < 3 or len(ended) < 3:
             await asyncio.sleep(0)
         assert made == ["b"] * 3
         for server in servers:
