@@ -82,6 +82,8 @@ def test_a_cancelled_connection_of_a_given_socket_closes_it_once(run: Any, kind:
         await cancelled(make(factory, sock=left), after)
         await factory.gone()
         left.close()
+        while os.path.exists(f"/proc/self/fd/{number}"):  # until the kernel is done with it
+            await asyncio.sleep(0)
         strangers = Strangers(number)
         del left, factory
         await settled(right)
