@@ -83,7 +83,10 @@ cdef class Accepted(Runnable):
         return self.transport
 
     cdef void dropped(self) noexcept:
-        self.accepting.pending.pop(self, None)
+        cdef Accepting accepting = self.accepting
+        # In the interpreter's last collection, the collector may have taken us and Accepting apart before the queue.
+        if accepting is not None and accepting.pending is not None:
+            accepting.pending.pop(self, None)
 
 
 cdef class Accepting:
