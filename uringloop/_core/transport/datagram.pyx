@@ -22,7 +22,7 @@ from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.transport.address_cache cimport NAME, Peers
 from uringloop._core.transport.datagram_batch cimport BATCH, MOST, Batch, DatagramBatch, ReceiveRoom
 from uringloop._core.transport.reports cimport count_late_write
-from uringloop._core.transport.transport cimport TRANSPORT_CLOSED, TRANSPORT_CLOSING, TRANSPORT_LOST
+from uringloop._core.transport.transport cimport TRANSPORT_CLOSING, TRANSPORT_LOST
 from uringloop._core.transport.transport cimport TRANSPORT_RELEASING, Transport
 from uringloop._core.transport.transport import DatagramInterface
 
@@ -482,7 +482,7 @@ cdef class DatagramTransport(Transport):
 
     cdef int release(self) except -1:
         Transport.release(self)
-        if self.state == TRANSPORT_CLOSED:
+        if self.fd < 0:
             # Break the cycle between the polls and the transport.
             if self.reader is not None:
                 self.reader.transport = None

@@ -24,7 +24,7 @@ from uringloop._core.transport.protocol_kind cimport (
 from uringloop._core.transport.recv cimport RecvOp
 from uringloop._core.transport.reports cimport count_late_write
 from uringloop._core.transport.send cimport SEND_BACKLOG, SEND_QUEUED, SendOp
-from uringloop._core.transport.transport cimport TRANSPORT_CLOSED, TRANSPORT_CLOSING, TRANSPORT_LOST, Sink, Transport
+from uringloop._core.transport.transport cimport TRANSPORT_CLOSING, TRANSPORT_LOST, Sink, Transport
 
 cdef extern from "<netinet/tcp.h>" nogil:
     int IPPROTO_TCP, TCP_NODELAY
@@ -457,7 +457,7 @@ cdef class StreamTransport(Transport):
 
     cdef int release(self) except -1:
         Transport.release(self)
-        if self.state == TRANSPORT_CLOSED:
+        if self.fd < 0:
             # Break the cycle between the operations and the transport.
             if self.recv is not None:
                 self.recv.transport = None

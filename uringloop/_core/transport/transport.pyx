@@ -449,7 +449,8 @@ cdef class Transport:
     cdef int release(self) except -1:
         """Close the descriptor if connection_lost was called and no operation is in the kernel. Called when either becomes
         true."""
-        if self.state == TRANSPORT_RELEASING and self.idle():
+        # Without a descriptor, the destructor has closed it, and the collector may have cleared the other fields.
+        if self.state == TRANSPORT_RELEASING and self.fd >= 0 and self.idle():
             self.released()
         return 0
 
