@@ -207,7 +207,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     def _close(self) -> None:
         failed: Exception | None = None
         if not self._closed:
-            self.__dict__.pop("_selector", None)
+            self._selector = None  # asyncio's close() does so, too
             for release in list(self._at_close):
                 release()
             for listener in self._listeners.values():
@@ -247,7 +247,7 @@ class EventLoop(Loop, base_events.BaseEventLoop):
     def _selector(self) -> NoSelector | None:
         from uringloop.patches import NoSelector
 
-        return None if self._closed else NoSelector(self._readers)  # close() sets asyncio's to None, too
+        return NoSelector(self._readers)
 
     @property
     def _nest_patched(self) -> bool:
