@@ -55,6 +55,8 @@ class Server:
         self._complaints = open(os.path.join(self._folder.name, "stderr"), "w+b")
         command = self._native_command() if self._candidate.native else self._python_command()
         environment = child_environment()
+        if self._order.kind == "fresh":
+            environment["BENCHMARK_PACED"] = "1"  # for the bare C servers: see native/common.h
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -57,8 +57,12 @@ static inline void raise_file_limit(void)
 }
 
 /* Some machines choose BBR, which paces a connection by what it has measured of the way: on the loopback that is chance,
- * and one sender was twice as fast in one run as in the next. Accepted sockets have it from the listening one. */
-static inline void do_not_pace(int fd) { setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); }
+ * and one sender was twice as fast in one run as in the next. Accepted sockets have it from the listening one. A server
+ * that is compared with ones that leave this to the machine, as users' do, is started with BENCHMARK_PACED. */
+static inline void do_not_pace(int fd)
+{
+    if (!getenv("BENCHMARK_PACED")) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
 
 /* The address of a TCP or UDP port on 127.0.0.1, or of a Unix socket's path. */
 static inline socklen_t address_of(const char *family, const char *where, struct sockaddr_storage *out)
