@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from benchmarks.served import accept_readable
+
 HERE = Path(__file__).resolve().parent
 KINDS = {
     "readers": "add_reader on plain sockets",
@@ -48,21 +50,6 @@ async def echo_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         writer.write(data)
         await writer.drain()
     writer.close()
-
-
-def echo_readable(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
-    if data := connection.recv(65536):
-        connection.send(data)  # far below the socket's buffer
-    else:
-        loop.remove_reader(connection)
-        connection.close()
-
-
-def accept_readable(loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
-    connection, _ = listener.accept()
-    connection.setblocking(False)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    loop.add_reader(connection, echo_readable, loop, connection)
 
 
 async def serve_kind(kind: str, listener: socket.socket) -> object:
