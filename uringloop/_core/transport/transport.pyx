@@ -63,6 +63,7 @@ cdef object _Socket = socket.socket
 
 # From Python 3.13 on, a server keeps a set of its transports, before that a count.
 cdef bint SERVER_KNOWS_CLIENTS = sys.version_info >= (3, 13)
+cdef object is_finalizing = sys.is_finalizing  # a C variable: the last collection finds the module's globals cleared
 
 cdef tuple _STATES = ("new", "open", "closing", "lost", "releasing", "closed")
 
@@ -113,7 +114,8 @@ cdef class Transport:
                 warn_unclosed(self, f"unclosed transport {self!r}{self._where_made()}", 1)
             finally:  # also where the warning raises
                 self.close_descriptor(self.state)
-                self._leave_server()
+                if not is_finalizing():  # by then, the globals of asyncio that its server uses may be None
+                    self._leave_server()
 
     def _where_made(self):
         """In debug mode: where it was made, for the warning that it was not closed."""
