@@ -88,10 +88,9 @@ bench: build  ## every loop that can be installed here, interleaved: ARGS=--help
 counts: build  ## instructions of the hot paths, against the table's commit and BASE=...: ARGS=--help
 	@$(release_run) -m tools.counts $(if $(BASE),--base $(BASE)) $(ARGS)
 
-performance: build  ## measures, and makes docs/performance.md and its pictures of it: ARGS=--full
+performance: build  ## measures, and makes docs/performance.md, its data and its pictures of it: ARGS=--full
 	@$(PYTHON) tools/venv.py $(venv) bench?
-	@mkdir -p benchmarks/results
-	@$(release_run) -m benchmarks --json benchmarks/results/latest.json $(ARGS)
+	@$(release_run) -m benchmarks --json docs/performance.json $(ARGS)
 	@$(release_run) -m benchmarks.page
 
 integrations: build  ## uvicorn, gunicorn, FastAPI, Dask, Jupyter and the others of docs/integrations.md, each run for real

@@ -13,6 +13,7 @@ from typing import Any
 
 CONTROL = "asyncio"
 OURS = "uringloop"
+EPOLL_ENGINE = "uringloop-epoll"  # the same loop where io_uring is refused, as in most containers
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("rsloop", "rsloop"),
     Candidate("zuvloop", "zuvloop"),
     Candidate(OURS, "uringloop"),
-    Candidate("uringloop-epoll", "uringloop", {"engine": "epoll"}, optional=True),
+    Candidate(EPOLL_ENGINE, "uringloop", {"engine": "epoll"}, optional=True),
     Candidate("uringloop-busy", "uringloop", {"busy_poll": 20e-6}, optional=True),
     Candidate("uvloop-aiofastnet", "uvloop", transports="aiofastnet", optional=True),
     Candidate("zuvloop-aiofastnet", "zuvloop", transports="aiofastnet", optional=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.candidate import EPOLL_ENGINE
 from benchmarks.row import RATE, Metric, Row
 
 WORK: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
@@ -30,7 +31,15 @@ def file_rows() -> list[Row]:
     rows = []
     for name, title, work, arguments in WORK:
         rows.append(
-            Row(f"file-{name}", "files", title, work=work, arguments=arguments, quick=name == "lines")
+            Row(
+                f"file-{name}",
+                "files",
+                title,
+                work=work,
+                arguments=arguments,
+                quick=name == "lines",
+                extra_candidates=(EPOLL_ENGINE,),
+            )
         )
         for library in LIBRARIES:
             rows.append(

@@ -6,20 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.candidate import AIOFASTNET
+from benchmarks.candidate import AIOFASTNET, EPOLL_ENGINE
 from benchmarks.fresh import fresh_rows
-from benchmarks.io_measure import measure_idle, measure_load, measure_web
-from benchmarks.row import Metric, Row
+from benchmarks.io_measure import measure_idle, measure_load
+from benchmarks.row import BYTES, CLIENT, CPU, CPU_FIRST, MEMORY, RATE_FIRST, Metric, Row
 
-CPU = Metric("cpu", "s", higher_is_better=False)
-RATE = Metric("rate", "/s")
-BYTES = Metric("bytes", "B/s")
-P50 = Metric("p50", "s", higher_is_better=False)
-P99 = Metric("p99", "s", higher_is_better=False)
-MEMORY = Metric("memory", "B", higher_is_better=False)
-CLIENT = Metric("client", "cores", higher_is_better=False, compared=False)
-CPU_FIRST = (CPU, RATE, P50, P99)
-RATE_FIRST = (RATE, CPU, P50, P99)
 BARE_C = ("c-epoll", "c-uring")
 
 SIZES = {"64": 64, "1k": 1024, "10k": 10 * 1024, "100k": 100 * 1024}
@@ -47,7 +38,9 @@ def echo_rows() -> list[Row]:
                     order = {"kind": kind, "family": family, "size": size}
                     quick = name in QUICK_ECHO
                     options: dict[str, Any] = {"quick": quick, "native": BARE_C}
-                    if kind in ("protocol", "streams") and not quick:
+                    if quick:
+                        options["extra_candidates"] = (EPOLL_ENGINE,)
+                    elif kind in ("protocol", "streams"):
                         options["extra_candidates"] = AIOFASTNET
                     rows.append(load_row(name, "echo", title, order, {"connections": connections}, **options))
     return rows
@@ -183,27 +176,20 @@ def tls_rows() -> list[Row]:
             metrics = (*CPU_FIRST, CLIENT)
             name = f"tls-{kind}-{label}"
             rows.append(
-                load_row(name, "tls", title, order, load, metrics=metrics, extra_candidates=AIOFASTNET)
+                load_row(
+                    name,
+                    "tls",
+                    title,
+                    order,
+                    load,
+                    metrics=metrics,
+                    extra_candidates=(*AIOFASTNET, EPOLL_ENGINE),
+                )
             )
     order, load = {"kind": "protocol", "size": 64, "tls": True}, {"mode": "connect"}
     title, metrics = "TLS connect, echo, close", (*RATE_FIRST, CLIENT)
     rows.append(load_row("tls-handshakes", "tls", title, order, load, metrics=metrics))
     return rows
-
-
-def web_rows() -> list[Row]:
-    return [
-        Row(
-            kind,
-            "web",
-            f"{title} under wrk, 50 conn.",
-            RATE_FIRST,
-            arguments={"kind": kind},
-            measure=measure_web,
-            max_rounds=3,
-        )
-        for kind, title in (("uvicorn", "uvicorn (httptools)"), ("aiohttp", "aiohttp"))
-    ]
 
 
 def scale_rows() -> list[Row]:
@@ -230,6 +216,7 @@ def scale_rows() -> list[Row]:
             measure=measure_idle,
             timeout=90,
             max_rounds=2,
+            extra_candidates=(EPOLL_ENGINE,),
         )
         for connections in (1000, 10_000)
     ]
@@ -245,7 +232,6 @@ def io_rows() -> list[Row]:
         settled_rows,
         transfer_rows,
         tls_rows,
-        web_rows,
         scale_rows,
     )
     return [row for make in makers for row in make()]

@@ -21,6 +21,7 @@ class Load:
     depth: int = 1
     in_flight: int = 0
     warm_up: float = 0.1
+    websocket: bool = False  # each message is a frame of WebSocket
 
 
 def client_command(order: Order, load: Load, server: Server, seconds: float) -> list[str]:
@@ -29,7 +30,8 @@ def client_command(order: Order, load: Load, server: Server, seconds: float) -> 
     command += ["-b", str(order.answers)]
     command += ["-i", str(load.in_flight), "-w", str(load.warm_up), "-t", str(seconds)]
     command += ["-P", str(server.pid), "-C", str(server_and_client_core()[1])]
-    return [*command, "-T"] if order.tls else command
+    command += ["-T"] if order.tls else []
+    return [*command, "-W"] if load.websocket else command
 
 
 def run_load(order: Order, load: Load, server: Server, seconds: float, timeout: float) -> dict[str, float]:

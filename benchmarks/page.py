@@ -1,5 +1,5 @@
 """Makes the page on performance and its pictures from the run that `make performance` has just measured:
-python -m benchmarks.page. The samples of that run stay on the machine."""
+python -m benchmarks.page. The run itself, with every sample, stands beside the page."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from benchmarks.picture import picture
 from benchmarks.report import as_markdown
 from benchmarks.result import Results, Sample
 from benchmarks.rows import all_rows
+from benchmarks.summary import headline_rows, summary
 
 PROJECT = Path(__file__).resolve().parents[1]
-RECORD = PROJECT / "benchmarks/results/latest.json"
+RECORD = PROJECT / "docs/performance.json"
 TRIED = PROJECT / "benchmarks/tried.md"
 PAGE = "docs/performance.md"
 PICTURE = "docs/pictures/performance.svg"
 CURVES = "docs/pictures/curves.svg"
-# The rows of the README's picture: a server of each kind, and calls that every program makes all the time.
-PICTURED = (
-    "tcp-protocol-1k-c50 tcp-streams-1k-c50 tcp-sock-1k-c50 sleep-0 call_later-fired threadsafe".split()
-)
 
 INTRODUCTION = """\
 # Performance
 
-`make performance` makes this page and its pictures from one run of the benchmark. They show all rows of that run,
-including those in which another loop wins. [The benchmark's own page](../benchmarks/README.md) explains how each
-figure is measured and which ones need care. Another machine gives other figures: `make bench` measures yours.
+Applications first. A cell has the median of the raw figures, and how many times better than asyncio the loop was in the
+same rounds. `uringloop-epoll` is uringloop where io_uring is refused, as in most containers.
 
-![Bars: how many times better than asyncio each loop is, for a few rows](pictures/performance.svg)
+{summary}
+
+![Bars: how many times better than asyncio each loop is, for these rows](pictures/performance.svg)
+
+`make performance` makes this page and its pictures from one run of the benchmark, of which
+[performance.json](performance.json) has every sample. The tables below show all rows of that run, including those in
+which another loop wins. [The benchmark's own page](../benchmarks/README.md) explains how each figure is measured and
+which ones need care. Another machine gives other figures: `make bench` measures yours.
 
 ## The run
 """
@@ -72,8 +75,9 @@ def busy(facts: dict[str, str]) -> str:
 
 def pages(results: Results, facts: dict[str, str]) -> dict[str, str]:
     """The contents of the files, by path."""
-    made = {PICTURE: picture(replace(results, rows=[r for r in results.rows if r.name in PICTURED]))}
-    text = as_markdown(results, facts).replace("# Benchmark\n", INTRODUCTION + busy(facts), 1)
+    made = {PICTURE: picture(replace(results, rows=headline_rows(results)))}
+    introduction = INTRODUCTION.format(summary="\n".join(summary(results)))
+    text = as_markdown(results, facts).replace("# Benchmark\n", introduction + busy(facts), 1)
     if families(results):
         made[CURVES] = curves(results)
         text += GROWTH

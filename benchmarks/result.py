@@ -9,6 +9,7 @@ from benchmarks.candidate import CONTROL, OURS, Candidate
 from benchmarks.row import Metric, Row
 
 NEARLY = 0.03
+UNSTEADY = 0.08  # how far the median of the ratios may be from the ratio of the medians
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,22 @@ class Results:
         if not known:
             return Cell(raw, None, 0.0, 0.0, len(values))
         return Cell(raw, statistics.median(known), min(known), max(known), len(known))
+
+    def unsteady(self, row: Row) -> bool:
+        """Whether the row's first metric says two things: our ratio to a loop by the rounds, and by the raw medians. They
+        differ where the machine, or the row, had two modes, and more rounds are needed to know."""
+        metric = row.metrics[0]
+        ours = self.cell(row, metric, OURS)
+        if not metric.compared or ours is None or ours.error:
+            return False
+        for peer in self.ran(row):
+            by_rounds, theirs = self.cell(row, metric, OURS, base=peer), self.cell(row, metric, peer)
+            if peer == OURS or by_rounds is None or theirs is None or not by_rounds.ratio:
+                continue
+            by_medians = metric.ratio(ours.raw, theirs.raw)
+            if by_medians and abs(by_medians / by_rounds.ratio - 1) > UNSTEADY:
+                return True
+        return False
 
     def verdict(self, row: Row, metric: Metric) -> Verdict | None:
         """Our loop against the best other loop of the row (bare C is a limit, not a peer)."""

@@ -60,12 +60,25 @@ class Run:
                     if self._wanted(row, number):
                         self._row(row, number, index, f"round {number + 1}/{count}")
                 self._close_workers()
+            self._settle(count)
         except KeyboardInterrupt:
             self._progress.note("interrupted: these are the results so far")
         finally:
             self._close_workers()
             self._progress.end()
         return self.results
+
+    def _settle(self, count: int) -> None:
+        """More rounds, with samples of twice the length, for the rows whose ratios and raw medians disagree: until they
+        agree, but no more than twice as many as the run had. What is unsteady then, the tables say. A run of one
+        or two rounds has no medians to speak of."""
+        self._share *= 2
+        self._seconds *= 2
+        for number in range(count, 3 * count if count > 2 else count):
+            for index, row in enumerate(self.results.rows):
+                if self.results.unsteady(row):
+                    self._row(row, number, index, "once more, unsteady:")
+            self._close_workers()
 
     def _wanted(self, row: Row, number: int) -> bool:
         return not row.max_rounds or number < row.max_rounds

@@ -39,7 +39,15 @@ class Metric:
         return value / base if self.higher_is_better else base / value
 
 
+CPU = Metric("cpu", "s", higher_is_better=False)  # per message, of the process with the loop
 RATE = Metric("rate", "/s")
+BYTES = Metric("bytes", "B/s")
+P50 = Metric("p50", "s", higher_is_better=False)
+P99 = Metric("p99", "s", higher_is_better=False)
+MEMORY = Metric("memory", "B", higher_is_better=False)
+CLIENT = Metric("client", "cores", higher_is_better=False, compared=False)
+CPU_FIRST = (CPU, RATE, P50, P99)
+RATE_FIRST = (RATE, CPU, P50, P99)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+from benchmarks.application_rows import application_rows
 from benchmarks.call_rows import CALL_ROWS, DIAGNOSTICS_ROWS
 from benchmarks.file_rows import file_rows
 from benchmarks.io_rows import io_rows
@@ -14,8 +15,8 @@ from benchmarks.turn_rows import TIMER_ROWS, TURN_ROWS, growth_rows
 
 
 def all_rows() -> list[Row]:
-    rows = [*TURN_ROWS, *TIMER_ROWS, *CALL_ROWS, *DIAGNOSTICS_ROWS, *io_rows(), *file_rows()]
-    return [*rows, *sync_rows(), *START_ROWS, *growth_rows()]
+    rows = [*application_rows(), *io_rows(), *file_rows(), *TURN_ROWS, *TIMER_ROWS, *CALL_ROWS]
+    return [*rows, *sync_rows(), *START_ROWS, *growth_rows(), *DIAGNOSTICS_ROWS]
 
 
 def selected(patterns: str, quick: bool) -> list[Row]:

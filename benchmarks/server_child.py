@@ -63,7 +63,7 @@ async def serve(order: dict[str, Any]) -> None:
     loop = asyncio.get_running_loop()
     kind, family, path = order["kind"], order["family"], order.get("path", "")
     Broadcast.message, Broadcast.expected = b"b" * order["size"], order["connections"]
-    if kind in ("uvicorn", "aiohttp"):
+    if kind in ("uvicorn", "fastapi", "aiohttp", "websocket"):
         from benchmarks import web_served
 
         await web_served.serve(kind, tell)

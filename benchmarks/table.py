@@ -51,11 +51,12 @@ def verdict_text(results: Results, row: Row, metric: Metric) -> str:
     verdict = results.verdict(row, metric)
     if verdict is None:
         return ""
+    note = ", unsteady" if metric is row.metrics[0] and results.unsteady(row) else ""
     if verdict.even:
-        return f"even: {verdict.ratio:.3f} of {verdict.peer}"
+        return f"even: {verdict.ratio:.3f} of {verdict.peer}{note}"
     if verdict.lost:
-        return f"LOSS: {verdict.ratio:.3f} of {verdict.peer}"
-    return f"{verdict.ratio:.2f} x {verdict.peer}"
+        return f"LOSS: {verdict.ratio:.3f} of {verdict.peer}{note}"
+    return f"{verdict.ratio:.2f} x {verdict.peer}{note}"
 
 
 def table(results: Results, all_metrics: bool = False) -> str:

@@ -1,7 +1,9 @@
-"""The web servers of the HTTP rows: uvicorn (httptools) and aiohttp with the smallest application each."""
+"""The servers of the applications' rows: uvicorn (httptools), FastAPI, aiohttp and websockets, each with the smallest
+application."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -29,17 +31,46 @@ def listening() -> socket.socket:
 async def serve(kind: str, tell: Callable[[int], None]) -> None:
     listener = listening()
     port = listener.getsockname()[1]
-    if kind == "uvicorn":
-        await serve_uvicorn(listener, lambda: tell(port))
-    else:
+    if kind in ("uvicorn", "fastapi"):
+        served = application if kind == "uvicorn" else fastapi_application()
+        await serve_uvicorn(served, listener, lambda: tell(port))
+        return
+    if kind == "aiohttp":
         await serve_aiohttp(listener)
-        tell(port)
-        import asyncio
+    else:
+        await serve_websocket(listener)
+    tell(port)
+    await asyncio.Event().wait()
 
-        await asyncio.Event().wait()
+
+def fastapi_application() -> Any:
+    """A handler with a parameter of the path, which FastAPI checks, and an answer in JSON."""
+    from fastapi import FastAPI
+
+    app = FastAPI(openapi_url=None)
+
+    @app.get("/{name}")  # type: ignore[untyped-decorator]
+    async def hello(name: str = "world") -> dict[str, str]:
+        return {"hello": name}
+
+    app.add_api_route("/", hello)
+    return app
 
 
-async def serve_uvicorn(listener: socket.socket, ready: Callable[[], None]) -> None:
+async def serve_websocket(listener: socket.socket) -> None:
+    from websockets.asyncio.server import serve as serve_connections
+
+    async def echo(connection: Any) -> None:
+        async for message in connection:
+            await connection.send(message)
+
+    keep.append(await serve_connections(echo, sock=listener, compression=None))
+
+
+keep: list[object] = []  # servers that must not be collected
+
+
+async def serve_uvicorn(served: Any, listener: socket.socket, ready: Callable[[], None]) -> None:
     import uvicorn
 
     options: dict[str, Any] = {
@@ -54,7 +85,7 @@ async def serve_uvicorn(listener: socket.socket, ready: Callable[[], None]) -> N
             await super().startup(sockets=sockets)
             ready()
 
-    await Server(uvicorn.Config(application, **options)).serve(sockets=[listener])
+    await Server(uvicorn.Config(served, **options)).serve(sockets=[listener])
 
 
 async def serve_aiohttp(listener: socket.socket) -> None:

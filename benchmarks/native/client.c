@@ -1,7 +1,7 @@
 /* The client of every benchmark with a server: plain C on epoll, so that it is not what limits a Python server.
  *
  * client -m MODE -f FAMILY -a WHERE [-n connections] [-s size] [-d depth] [-b answers] [-i in flight] [-w warm up] [-t seconds]
- *        [-P server's process] [-C core] [-T]
+ *        [-P server's process] [-C core] [-T] [-W]
  *
  * MODE  echo       every connection keeps `depth` messages on the way (at most `in flight` of all connections), each of
  *                  which has so many `answers`
@@ -10,6 +10,7 @@
  *       broadcast  one byte on the first connection, then `size` bytes come back on each
  *       connect    connect, one echo, close, again
  *       idle       connects, prints how many, waits for the end of standard input
+ * -T speaks TLS. -W speaks WebSocket: a message is a binary frame of `size` bytes of data, masked with zeros, and so is its answer.
  * Prints one line of JSON. The server's processor time is read by the client at both ends of the window, from the
  * kernel's clock of that process, so nothing between window and figure is left to chance.
  */
@@ -32,12 +33,12 @@ struct connection {
 
 static enum mode mode;
 static const char *family = "tcp", *where = "";
-static int count = 1, depth = 1, answers = 1, in_flight, use_tls, is_udp, poller;
-static uint64_t size = 64;
+static int count = 1, depth = 1, answers = 1, in_flight, use_tls, use_websocket, is_udp, poller;
+static uint64_t size = 64, sent_size;               /* a message as it comes back, and as it is sent */
 static double warm_up = 0.1, seconds = 0.3;
 static pid_t server;
 static struct connection *all;
-static char *payload, *chunk;
+static char *payload, *expected, *chunk;
 static int *waiting, waiting_head, waiting_tail; /* connections that may send, when in_flight limits them */
 static int flying_total, round_left;
 static uint64_t messages, bytes, lost, failures, round_start;
@@ -46,6 +47,19 @@ static unsigned attempts;
 
 static void begin(struct connection *c, uint64_t now);
 static void shake(struct connection *c);
+
+/* The opening handshake. The server's answer isn't looked at any further: without an upgrade, what follows would not be verified. */
+static void upgrade(int fd)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    char tail[4] = "";
+    if (send(fd, request, sizeof request - 1, MSG_NOSIGNAL) != sizeof request - 1) die("upgrade");
+    while (memcmp(tail, "\r\n\r\n", 4)) {
+        memmove(tail, tail + 1, 3);
+        if (recv(fd, tail + 3, 1, 0) != 1) die("upgrade");
+    }
+}
 
 static void open_connection(struct connection *c, int blocking)
 {
@@ -64,6 +78,7 @@ static void open_connection(struct connection *c, int blocking)
     }
     int connected = connect(c->fd, (struct sockaddr *)&address, length) == 0;
     if (!connected && errno != EINPROGRESS) die("connect");
+    if (use_websocket) upgrade(c->fd);
     if (blocking) fcntl(c->fd, F_SETFL, O_NONBLOCK);
     c->to_send = c->sent = c->got = 0;
     c->flying = 0;
@@ -113,7 +128,7 @@ static void push(struct connection *c)
     while (c->to_send) {
         size_t part = c->to_send < CHUNK ? c->to_send : CHUNK;
         if (is_udp) part = size;
-        char *from = payload + c->sent % size;
+        char *from = payload + c->sent % sent_size;
         ssize_t n = c->ssl ? tls_result(c->ssl, tls.write(c->ssl, from, (int)part)) : send(c->fd, from, part, MSG_NOSIGNAL);
         if (n < 0 && errno == EAGAIN) { want_out(c, 1); return; }
         if (n < 0) { broken(c, "send"); return; }
@@ -136,7 +151,7 @@ static void queue_message(struct connection *c, uint64_t now)
     c->times[(c->first_time + (unsigned)c->flying) % (unsigned)depth] = now;
     c->flying++;
     flying_total++;
-    c->to_send += size;
+    c->to_send += sent_size;
 }
 
 static void wait_in_line(struct connection *c)
@@ -196,7 +211,7 @@ static int take(struct connection *c, ssize_t n)
 {
     uint64_t now = now_ns(), before = c->got;
     c->last_seen = now;
-    if (!measuring && mode != BROADCAST && mode != RECEIVE && memcmp(chunk, payload + before % size, (size_t)n)) verified = 0;
+    if (!measuring && mode != BROADCAST && mode != RECEIVE && memcmp(chunk, expected + before % size, (size_t)n)) verified = 0;
     c->got += (uint64_t)n;
     bytes += (uint64_t)n;
     if (mode == ECHO) {
@@ -315,7 +330,7 @@ static void options(int argc, char **argv)
 {
     static const char *modes[] = {"echo", "send", "receive", "broadcast", "connect", "idle"};
     int option, core = -1;
-    while ((option = getopt(argc, argv, "m:f:a:n:s:d:b:i:w:t:P:C:T")) != -1) {
+    while ((option = getopt(argc, argv, "m:f:a:n:s:d:b:i:w:t:P:C:TW")) != -1) {
         switch (option) {
         case 'm': for (mode = ECHO; mode < IDLE_MODE && strcmp(modes[mode], optarg); mode++) continue; break;
         case 'f': family = optarg; break;
@@ -330,12 +345,37 @@ static void options(int argc, char **argv)
         case 'P': server = atoi(optarg); break;
         case 'C': core = atoi(optarg); break;
         case 'T': use_tls = 1; tls_load(); break;
+        case 'W': use_websocket = 1; break;
         default: exit(2);
         }
     }
-    if (count < 1 || size < 1 || depth < 1 || answers < 1 || depth > MAX_DEPTH) { fprintf(stderr, "bad options\n"); exit(2); }
+    if (count < 1 || size < 1 || depth < 1 || answers < 1 || depth > MAX_DEPTH
+        || (use_websocket && (mode != ECHO || size < 126 || size > 65535))) { fprintf(stderr, "bad options\n"); exit(2); }
     is_udp = strcmp(family, "udp") == 0;
     pin(core);
+}
+
+/* Messages one after the other, each of which begins with the same head. */
+static char *stream(const char *head, size_t head_size)
+{
+    uint64_t period = head_size + size;
+    char *made = malloc(period + CHUNK);
+    for (uint64_t i = 0; i < period + CHUNK; i++) {
+        uint64_t at = i % period;
+        made[i] = at < head_size ? head[at] : (char)((at - head_size) * 31 + (at - head_size) / 251);
+    }
+    return made;
+}
+
+static void make_messages(void)
+{
+    char high = (char)(size >> 8), low = (char)size;
+    char ours[] = {(char)0x82, (char)(0x80 | 126), high, low, 0, 0, 0, 0}, theirs[] = {(char)0x82, 126, high, low};
+    size_t our_head = use_websocket ? sizeof ours : 0, their_head = use_websocket ? sizeof theirs : 0;
+    payload = stream(ours, our_head);
+    expected = stream(theirs, their_head);
+    sent_size = size + our_head;
+    size += their_head;
 }
 
 int main(int argc, char **argv)
@@ -344,11 +384,10 @@ int main(int argc, char **argv)
     raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
     poller = epoll_create1(EPOLL_CLOEXEC);
-    payload = malloc(size + CHUNK);
+    make_messages();
     chunk = malloc(CHUNK);
     waiting = calloc((size_t)(count * depth) + 1, sizeof *waiting);
     all = calloc((size_t)count, sizeof *all);
-    for (uint64_t i = 0; i < size + CHUNK; i++) payload[i] = (char)((i % size) * 31 + (i % size) / 251);
     for (int i = 0; i < count; i++) {
         all[i].number = i;
         all[i].times = calloc((size_t)depth, sizeof(uint64_t));

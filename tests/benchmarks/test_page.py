@@ -1,14 +1,18 @@
 """The page on performance shows what was measured, the losses too."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks import page
-from benchmarks.candidate import CANDIDATES, CONTROL, OURS
+from benchmarks.candidate import CANDIDATES, CONTROL, OURS, Candidate
+from benchmarks.picture import BARS, picture
 from benchmarks.report import as_json
 from benchmarks.result import Results, Sample
+from benchmarks.rounds import Run
+from benchmarks.row import Row
 from benchmarks.rows import all_rows
 
 FACTS = {"load at the end": "1.00 1.00 1.00", "python": "CPython 3.14.0"}
@@ -32,7 +36,7 @@ def measured(ours: float, theirs: float) -> Results:
 def test_losses_are_shown(ours: float, losses: int) -> None:
     made = page.pages(measured(ours, 2.0), FACTS)
     assert made[page.PAGE].count("**LOSS") == losses
-    assert made[page.PICTURE].count("LOSS: 0.75 of uvloop") == losses
+    assert picture(measured(ours, 2.0)).count("LOSS: 0.75 of uvloop") == losses
 
 
 @pytest.mark.parametrize(
@@ -67,3 +71,64 @@ def test_the_page_is_of_what_was_written_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("load", "warned"), [("1.90 1.00 1.00", False), ("7.51 8.10 6.99", True)])
 def test_a_busy_machine_is_named(load: str, warned: bool) -> None:
     assert ("Other processes used the machine" in page.busy({"load at the end": load})) is warned
+
+
+def test_a_row_whose_medians_contradict_its_ratios_is_unsteady() -> None:
+    """Ours is ahead in two of three rounds, and behind by the raw medians: the rounds had different machines."""
+    results = measured(1.0, 1.0)
+    name = results.rows[0].metrics[0].name
+    results.samples = [
+        Sample("sleep-0", candidate, number, {name: rate})
+        for number, rates in enumerate([(1.1, 1.0), (3.3, 3.0), (1.0, 2.0)])
+        for candidate, rate in zip((OURS, "uvloop"), rates, strict=True)
+    ]
+    assert results.unsteady(results.rows[0])
+    assert ", unsteady |" in page.pages(results, FACTS)[page.PAGE]
+    results.samples = [sample for sample in results.samples if sample.round < 2]
+    assert not results.unsteady(results.rows[0])
+
+
+class Scripted(Run):
+    """A run whose samples are given: by the number of the round."""
+
+    def __init__(self, rates: dict[str, list[float]]) -> None:
+        row = next(row for row in all_rows() if row.name == "sleep-0")
+        super().__init__([row], [c for c in CANDIDATES if c.name in rates], set(), 0.1)
+        self.rates, self.lengths = rates, list[float]()
+
+    def _sample(self, row: Row, candidate: Candidate) -> dict[str, float]:
+        self.lengths.append(self._seconds)
+        return {row.metrics[0].name: self.rates[candidate.name].pop(0)}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "rounds"),
+    [
+        ([1.1, 1.1, 1.1], [1.0, 1.0, 1.0], 3),
+        ([1.1, 3.3, 1.0, 1.1, 1.1], [1.0, 3.0, 2.0, 1.0, 1.0], 5),
+        ([1.1, 3.3] * 4 + [1.0], [1.0, 3.0] * 4 + [2.0], 3),
+        ([1.1, 1.0] * 2, [1.0, 9.0] * 2, 2),
+    ],
+)
+def test_an_unsteady_row_is_measured_until_its_figures_agree(
+    ours: list[float], theirs: list[float], rounds: int
+) -> None:
+    run = Scripted({CONTROL: [1.0] * 20, OURS: ours, "uvloop": theirs})
+    run.rounds(min(rounds, 3))
+    assert len(run.lengths) == 3 * rounds
+    assert set(run.lengths[9:]) <= {0.2}
+
+
+def test_the_bars_of_a_picture_have_one_scale() -> None:
+    results = measured(3.0, 2.0)
+    second = next(row for row in all_rows() if row.name == "chain")
+    results.rows.append(second)
+    results.samples += [
+        Sample(second.name, name, 0, {metric.name: rate for metric in second.metrics})
+        for name, rate in ((CONTROL, 1.0), (OURS, 6.0))
+    ]
+    drawn = picture(results)
+    widths = [float(found) for found in re.findall(r"width='([\d.]+)' height='10' fill='(?!white)", drawn)]
+    bars = [width for width in widths if width > 10]  # the legend's squares are 10 wide
+    assert bars == [BARS / 6, BARS / 3, BARS / 2, BARS / 6, BARS]
+    assert ">6x<" in drawn
