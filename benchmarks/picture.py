@@ -1,4 +1,4 @@
-"""The picture of a run: horizontal bars, written directly as SVG, all of one scale: how many times better than asyncio."""
+"""The picture of a run: horizontal bars of one scale, how many times better than asyncio, written directly as SVG."""
 
 from __future__ import annotations
 

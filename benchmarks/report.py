@@ -54,8 +54,8 @@ def as_markdown(results: Results, facts: dict[str, str]) -> str:
     lines += [
         "",
         "Each cell is the median of the per-round ratios to asyncio (more is better, whatever the unit),",
-        "± half their range, with the raw median below. In a row that is called unsteady, the ratio of the raw medians still",
-        "differs by more than 8 % from the median of the ratios after three times as many rounds: trust neither.",
+        "± half their range, with the raw median below. In a row that is called unsteady, the ratio of the raw medians",
+        "differs by more than 8 % from the median of the ratios even after three times as many rounds: trust neither.",
         "0 means that the loop failed, crashed or hung in this row.",
     ]
     for group, rows in groups_of(results).items():

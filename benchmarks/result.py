@@ -112,8 +112,9 @@ class Results:
         return Cell(raw, statistics.median(known), min(known), max(known), len(known))
 
     def unsteady(self, row: Row) -> bool:
-        """Whether the row's first metric says two things: our ratio to a loop by the rounds, and by the raw medians. They
-        differ where the machine, or the row, had two modes, and more rounds are needed to know."""
+        """Whether the row's first metric says two things: our ratio to a loop by the rounds, and by the raw medians.
+
+        They differ where the machine, or the row, had two modes, and more rounds are needed to know."""
         metric = row.metrics[0]
         ours = self.cell(row, metric, OURS)
         if not metric.compared or ours is None or ours.error:

@@ -8,7 +8,18 @@ from benchmarks.row import Row
 from benchmarks.units import figure, ratio_text
 
 # The rows of the summary and of the picture.
-HEADLINES = "uvicorn fastapi aiohttp websocket redis tls-streams-1k tcp-protocol-1k-c50 tcp-streams-1k-c50 file-whole idle-10000".split()
+HEADLINES = (
+    "uvicorn",
+    "fastapi",
+    "aiohttp",
+    "websocket",
+    "redis",
+    "tls-streams-1k",
+    "tcp-protocol-1k-c50",
+    "tcp-streams-1k-c50",
+    "file-whole",
+    "idle-10000",
+)
 COLUMNS = (OURS, EPOLL_ENGINE, "uvloop", CONTROL)
 
 
