@@ -22,7 +22,7 @@ def mirrored(test: Path) -> list[Path]:
     places = [PACKAGE.joinpath(*room), PROJECT.joinpath(*room)]
     if room:
         places.append(PACKAGE.joinpath(f"_{room[0]}", *room[1:]))
-    found = [place / f"{name}{kind}" for place in places for kind in (".py", ".pyx", ".c")]
+    found = [place / f"{name}{kind}" for place in places for kind in (".py", ".pyx", ".c", "")]
     return (
         found
         + [place / name / "__init__.py" for place in places]
