@@ -15,6 +15,7 @@ from typing import Any
 
 from uringloop._core.kernel.probe import locked_by_a_ring, locked_memory, offered, refusal, switched_off
 from uringloop._core.lifetime.counters import DEBUG_BUILD
+from uringloop.inspect.server import folders
 from uringloop.version import __version__
 
 # Each feature that the core probes: the first kernel that has it, and its purpose.
@@ -41,6 +42,8 @@ FEATURES = {
 }
 _WITHOUT_RING = {"udp_segment"}
 FEW_LOOPS = 64
+MACHINES_PIDS = 0xEFFFFFFC  # the inode of the first namespace of process IDs: PROC_PID_INIT_INO in the kernel
+DISTRIBUTION = "uringloop-asyncio"  # on PyPI, `uringloop` is another project
 _INSTEAD = {"coop_taskrun": "defer_taskrun"}  # the loop uses the second instead, if the kernel offers it
 
 
@@ -115,6 +118,9 @@ def _limits() -> dict[str, str]:
         "open files": f"{soft} (at most {_amount(hard)})",
         "kernel.io_uring_disabled": _read("/proc/sys/kernel/io_uring_disabled") or "not there (6.6 has it)",
         "kernel.io_uring_group": _read("/proc/sys/kernel/io_uring_group") or "not there",
+        "root file system": "read-only" if os.statvfs("/").f_flag & os.ST_RDONLY else "writable",
+        "process IDs": _process_ids(),
+        "folder of the inspector": str(_inspector_folder() or "none that is writable"),
         "seccomp filter": {"0": "none", "1": "strict", "2": "yes"}.get(_status("Seccomp"), "unknown"),
         "container": _container(),
         "URINGLOOP_ENGINE": os.environ.get("URINGLOOP_ENGINE", "not set"),
@@ -126,6 +132,24 @@ def _limits() -> dict[str, str]:
     }
 
 
+def _process_ids() -> str:
+    try:
+        own = os.stat("/proc/self/ns/pid").st_ino != MACHINES_PIDS
+    except OSError:
+        return "unknown"
+    return "a namespace of their own: run `top` and `dump` inside it" if own else "the machine's"
+
+
+def _inspector_folder() -> Path | None:
+    """Where `uringloop top` and the others would find the socket of a process that is inspected."""
+    return next((folder for folder in folders() if os.access(folder, os.W_OK | os.X_OK)), None)
+
+
+def _owners() -> set[str]:
+    """The distributions that have installed a package named uringloop."""
+    return set(metadata.packages_distributions().get("uringloop", []))
+
+
 def _loops_that_fit(locked: int) -> int:
     return resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] // locked
 
@@ -135,13 +159,15 @@ def _locked(usable: bool, locked: int) -> str:
     soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     unlimited = resource.RLIM_INFINITY
     limit = _amount(soft) if soft == unlimited else f"{soft // 1024} KB"
-    limit += f" (at most {_amount(hard) if hard == unlimited else f'{hard // 1024} KB'})"
+    limit += (
+        f" (at most {_amount(hard) if hard == unlimited else f'{hard // 1024} KB'}); FixedBuffers count in it"
+    )
     if not usable:
         return limit
     if not locked:
-        return f"{limit}; rings are not counted in it"
+        return f"{limit}, rings don't"
     room = f"room for {_loops_that_fit(locked)} loops"
-    return f"{limit}, in which the rings of all this user's processes are counted: {room}"
+    return f"{limit}, and so do the rings of all this user's processes: {room}"
 
 
 def _features(usable: bool) -> list[Feature]:
@@ -176,6 +202,21 @@ def _further(limits: dict[str, str], locked: int) -> list[str]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 4096 and (hard == resource.RLIM_INFINITY or hard > soft):
         advice.append(f"Only {soft} files may be open; a server wants more: ulimit -n {min(hard, 65536)}.")
+    elif soft < 4096:
+        advice.append(
+            f"Only {soft} files may be open, and this process can't raise that; a server wants more: ask for it by"
+            " LimitNOFILE= in a unit of systemd, docker run --ulimit nofile=65536, or /etc/security/limits.conf."
+        )
+    if _inspector_folder() is None:
+        advice.append(
+            "`uringloop top`, `trace` and `dump` find no process here: the folders for their sockets are not writable."
+            " Mount a tmpfs at /tmp, or set XDG_RUNTIME_DIR to a folder that is writable."
+        )
+    if others := _owners() - {DISTRIBUTION}:
+        advice.append(
+            f"{' and '.join(sorted(others))} has installed a package named uringloop, too: the two overwrite each"
+            f" other's files. Uninstall both, then install {DISTRIBUTION}."
+        )
     if limits["URINGLOOP_ENGINE"] == "epoll":
         advice.append(
             "Loops use epoll as URINGLOOP_ENGINE says so: unset it, and they use io_uring where they may."
