@@ -102,7 +102,7 @@ PAGES = {
     ),
     "inspect": Page(
         "Looking at a loop",
-        "[Look inside](../diagnostics.md) says when. `loop.statistics()` and `loop.operations()` return the first two.",
+        "[Diagnostics](../diagnostics.md) says when. `loop.statistics()` and `loop.operations()` return the first two.",
         (
             "uringloop.inspect.statistics:Statistics",
             "uringloop.inspect.operations:Operation",
