@@ -25,7 +25,7 @@ ROOMS = """
     version errors later
     _core/cpython _core/lifetime _core/kernel _core/engine _core/loop _core/awaitables _core/streams
     _core/transport _core/tls _core/handoff
-    inspect net files patches loop policy runner ops aiofiles_compat sync scheduler commands workers
+    inspect net files patches loop startup policy redirects runner ops aiofiles_compat sync scheduler commands workers
     pytest_plugin __init__ __main__
 """.split()
 

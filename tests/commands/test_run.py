@@ -58,8 +58,13 @@ def test_a_module_runs_too() -> None:
 )
 @pytest.mark.parametrize("command", ["run", "trace"])
 def test_wrong_arguments_are_reported_in_one_line(
-    command: str, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    command: str,
+    given: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(f"uringloop.commands.{command}.redirect", lambda keep_uvloop: None)  # of this process
     try:
         code: object = main([command, *given])
     except SystemExit as ended:
@@ -110,6 +115,7 @@ def test_an_import_error_inside_the_module_keeps_its_traceback(
         (["a.py", "--engine", "x"], []),
         (["--engine", "uring", "a.py", "-m"], ["--engine", "uring"]),
         (["--engine=uring", "-m", "a", "-m", "b"], ["--engine=uring", "-m", "a"]),
+        (["--keep-uvloop", "a.py", "--keep-uvloop"], ["--keep-uvloop"]),
         ([], []),
     ],
 )

@@ -1,5 +1,6 @@
 """uringloop run: runs an unmodified asyncio program on uringloop. Every loop that the program gets from asyncio is a
-uringloop loop; processes that the program starts are not affected."""
+uringloop loop, and so is every loop of uvloop, which the program may have chosen. The same holds for the Python
+processes that the program starts, its workers for instance."""
 
 from __future__ import annotations
 
@@ -13,13 +14,16 @@ import zipfile
 from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 
-from uringloop.policy import install
+from uringloop.redirects import redirect
 
 HELP = "run an asyncio program on uringloop: run script.py ..., or run -m module ..."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=["auto", "uring", "epoll"], help="uring: insist on io_uring")
+    parser.add_argument(
+        "--keep-uvloop", action="store_true", help="let the program use uvloop, where it chooses that"
+    )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="a module, as with python -m")
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="script.py ...", help="and its arguments"
@@ -83,6 +87,7 @@ def in_module(module: str, imports: bool) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
+    redirect(options.keep_uvloop)  # before `complaint` imports the package of a module
     if wrong := complaint(options, "run"):
         print(wrong, file=sys.stderr)
         return 2
@@ -100,7 +105,6 @@ def execute(options: argparse.Namespace) -> int:
     if options.engine is not None:
         os.environ["URINGLOOP_ENGINE"] = options.engine
     set_path(options)
-    install()
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = without_our_frames
     if options.module is not None:

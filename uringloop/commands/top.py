@@ -125,6 +125,7 @@ def look_at_script(options: argparse.Namespace, live: bool) -> int:
     and prints it all afterwards; otherwise the output goes to stderr."""
     command = [sys.executable, "-m", "uringloop", "run"]
     command += [] if options.engine is None else ["--engine", options.engine]
+    command += ["--keep-uvloop"] if options.keep_uvloop else []
     command += [] if options.module is None else ["-m", options.module]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
         child = subprocess.Popen(

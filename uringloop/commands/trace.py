@@ -15,6 +15,7 @@ from uringloop.commands.top import process_number
 from uringloop.errors import InspectionFailed
 from uringloop.inspect.client import Client
 from uringloop.inspect.tracing import ROOM, trace, write_document
+from uringloop.redirects import redirect
 
 HELP = "record a program for Perfetto: trace [-o FILE] script.py ..., or PID"
 
@@ -38,6 +39,7 @@ def main(options: argparse.Namespace) -> int:
     pid = process_number(options)
     if pid is not None:
         return trace_process(pid, options)
+    redirect(options.keep_uvloop)
     if wrong := run.complaint(options, "trace"):
         print(wrong, file=sys.stderr)
         return 2
