@@ -3,7 +3,7 @@
 import asyncio
 
 import uringloop
-from uringloop.errors import QueueShutDown
+from uringloop import QueueShutDown
 
 numbers: uringloop.Queue[int] = uringloop.Queue(maxsize=8)  # who is too fast waits
 squares: uringloop.Queue[int] = uringloop.Queue(maxsize=8)

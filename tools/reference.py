@@ -51,6 +51,7 @@ PAGES = {
             "uringloop.files.byte_file:ByteFile",
             "uringloop.files.text_file:TextFile",
             "uringloop.files.fixed_buffers:FixedBuffers",
+            "uringloop.files.fixed_buffers:BuffersClosed",
             "uringloop.files.fs:*",
         ),
     ),
@@ -66,6 +67,7 @@ PAGES = {
             "uringloop.scheduler.context:current_context",
             "uringloop.errors:SchedulerFull",
             "uringloop.errors:ContextDied",
+            "uringloop.errors:JobExited",
         ),
     ),
     "sync": Page(
@@ -85,6 +87,7 @@ PAGES = {
             "uringloop.sync.queue:PriorityQueue",
             "uringloop.sync.guarded:Guarded",
             "uringloop.errors:QueueShutDown",
+            "uringloop.errors:NotInitialised",
         ),
     ),
     "ops": Page(
@@ -116,6 +119,8 @@ PAGES = {
             "uringloop.inspect.tracing:trace",
             "uringloop.inspect.opentelemetry:instrument",
             "uringloop.inspect.opentelemetry:Instrumentation",
+            "uringloop.errors:InspectionFailed",
+            "uringloop.errors:InspectorWarning",
         ),
     ),
 }
@@ -257,16 +262,30 @@ def fields(module: str, node: ast.ClassDef) -> Iterator[str]:
         yield "\n".join(["| field | type | |", "|---|---|---|", *rows]) + "\n"
 
 
+def public(module: str) -> list[str]:
+    """The `__all__` of a module; none if it has none."""
+    for node in source_of(module)[0].body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    return []
+
+
+def import_path(module: str, name: str) -> str:
+    """Where a program imports the name from: the shortest of the packages around the module that lists it as public.
+    A module of its own, which no package lists, is that itself; "" for what programs get and don't import."""
+    parts = module.split(".")
+    for count in range(1, len(parts)):
+        if name in public(".".join(parts[:count])):
+            return ".".join(parts[:count])
+    return module if name in public(module) else ""
+
+
 def entries(name: str) -> Iterator[str]:
     module, _, wanted = name.partition(":")
     names = [wanted]
     if wanted == "*":
-        tree = source_of(module)[0]
-        names = next(
-            ast.literal_eval(node.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-        )
+        names = public(module)
     imported = {
         alias.name: each.module
         for each in source_of(module)[0].body
@@ -281,6 +300,8 @@ def entries(name: str) -> Iterator[str]:
     for each in names:
         prefix = "fs." if module == "uringloop.files.fs" else "ops." if module == "uringloop.ops" else ""
         yield f"### `{prefix}{each}`\n"
+        if not prefix and (path := import_path(module, each)):
+            yield f"`from {path} import {each}`\n"
         if each in also:
             yield f"Another name of `{prefix}{also[each]}`.\n"
             continue

@@ -17,7 +17,16 @@ finally:
     _compiled.start(False)
 
 if TYPE_CHECKING:
-    from uringloop.files import fs, open_file
+    from uringloop.errors import (
+        ContextDied,
+        InspectionFailed,
+        InspectorWarning,
+        JobExited,
+        NotInitialised,
+        QueueShutDown,
+        SchedulerFull,
+    )
+    from uringloop.files import BuffersClosed, fs, open_file
     from uringloop.policy import EventLoopPolicy, install
     from uringloop.scheduler import Job, Scheduler, current_context
     from uringloop.sync import (
@@ -39,17 +48,25 @@ __all__ = [
     "AutoResetEvent",
     "Barrier",
     "BoundedSemaphore",
+    "BuffersClosed",
     "Condition",
+    "ContextDied",
     "Event",
     "EventLoop",
     "EventLoopPolicy",
     "Guarded",
+    "InspectionFailed",
+    "InspectorWarning",
     "Job",
+    "JobExited",
     "LifoQueue",
     "Lock",
+    "NotInitialised",
     "PriorityQueue",
     "Queue",
+    "QueueShutDown",
     "Scheduler",
+    "SchedulerFull",
     "Semaphore",
     "UringUnavailable",
     "UringUnavailableWarning",
@@ -65,7 +82,19 @@ __all__ = [
 # Imported on first use: a program with one loop, on the network, needs none of them. The room of all others is `sync`.
 _ROOMS = {
     **dict.fromkeys(("Job", "Scheduler", "current_context"), "scheduler"),
-    **dict.fromkeys(("fs", "open_file"), "files"),
+    **dict.fromkeys(("BuffersClosed", "fs", "open_file"), "files"),
+    **dict.fromkeys(
+        (
+            "ContextDied",
+            "InspectionFailed",
+            "InspectorWarning",
+            "JobExited",
+            "NotInitialised",
+            "QueueShutDown",
+            "SchedulerFull",
+        ),
+        "errors",
+    ),
     **dict.fromkeys(("EventLoopPolicy", "install"), "policy"),
     "__version__": "version",
 }
@@ -83,3 +112,7 @@ def __getattr__(name: str) -> object:
 
         return importlib.import_module(f"uringloop.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

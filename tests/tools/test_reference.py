@@ -22,6 +22,11 @@ def test_every_public_name_is_there() -> None:
 @pytest.mark.parametrize(
     ("page", "text"),
     [
+        ("sync", "### `QueueShutDown`\n\n`from uringloop import QueueShutDown`\n"),
+        ("scheduler", "### `StopReport`\n\n`from uringloop.scheduler import StopReport`\n"),
+        ("files", "### `BuffersClosed`\n\n`from uringloop import BuffersClosed`\n"),
+        ("files", "### `Opening`\n\n```python\n"),  # no program imports it
+        ("inspect", "### `instrument`\n\n`from uringloop.inspect.opentelemetry import instrument`\n"),
         ("sync", "def acquire_sync(timeout: float | None = None) -> bool"),  # of a stub
         ("sync", "Acquire in a plain thread: True once acquired"),  # of what is compiled
         ("scheduler", "    dispatch: str | Dispatch = 'round_robin',\n"),  # one a line where it is long

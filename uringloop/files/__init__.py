@@ -3,8 +3,8 @@ kernel maps once and not for each operation."""
 
 from uringloop.files import fs
 from uringloop.files.byte_file import ByteFile
-from uringloop.files.fixed_buffers import FixedBuffers
+from uringloop.files.fixed_buffers import BuffersClosed, FixedBuffers
 from uringloop.files.opening import open_file
 from uringloop.files.text_file import TextFile
 
-__all__ = ["ByteFile", "FixedBuffers", "TextFile", "fs", "open_file"]
+__all__ = ["BuffersClosed", "ByteFile", "FixedBuffers", "TextFile", "fs", "open_file"]

@@ -21,6 +21,8 @@ from uringloop.inspect.prometheus import HELP
 from uringloop.inspect.statistics import COUNTERS, Statistics
 from uringloop.version import __version__
 
+__all__ = ["Instrumentation", "instrument"]
+
 _UNITS = {"cpu_seconds": "s"}
 _NAMES = {"cpu_seconds": "cpu_time"}
 

@@ -3,6 +3,7 @@
 from uringloop.scheduler.context import Context, current_context
 from uringloop.scheduler.job import Job
 from uringloop.scheduler.scheduler import Scheduler
+from uringloop.scheduler.served import Served
 from uringloop.scheduler.stopping import StopReport
 
-__all__ = ["Context", "Job", "Scheduler", "StopReport", "current_context"]
+__all__ = ["Context", "Job", "Scheduler", "Served", "StopReport", "current_context"]
