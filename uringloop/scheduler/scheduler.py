@@ -9,7 +9,6 @@ import inspect
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from uringloop.loop import EventLoop, new_event_loop
 from uringloop.scheduler.context import LEAST_END_SECONDS, Context, Hook, current_context
 from uringloop.scheduler.dispatch import Dispatch, by_key, policy
 from uringloop.scheduler.job import InternalJobs, Job, Work, coroutine_of
+from uringloop.scheduler.mapping import Mapping
 from uringloop.scheduler.served import Connected, Factory, Served
 from uringloop.scheduler.stopping import StopReport, end_contexts, longest_end_seconds
 from uringloop.scheduler.sync_threads import SyncThreads
@@ -295,25 +295,23 @@ class Scheduler:
             coroutine.close()
             job._settle(None, error)
 
-    def map(self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any]) -> Iterator[T]:
-        """Submit `function` of each item at once; the iterator returns the results in order. For plain threads."""
-        works = (function(*args) for args in zip(*iterables, strict=False))
-        return (job.result() for job in self.submit_many(works))
+    def map(
+        self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any], **options: Any
+    ) -> Iterator[T]:
+        """Submit `function` of each item, and return an iterator over the results, in order. For plain threads.
 
-    async def map_async(
-        self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any]
+        It takes items lazily, so that the input may be endless: while `max_pending` jobs are pending, or `buffersize`
+        (1000) results or jobs of this call wait to be taken, it takes none. `as_completed=True`: the results come as
+        the jobs end. After `timeout` seconds, counted from the call, it raises TimeoutError. An error of a job is
+        raised in the place of its result; `fail_fast=True`: as soon as the job has failed. At its end, for whatever
+        reason, it cancels the jobs that have not ended."""
+        return Mapping(self, function, zip(*iterables, strict=False), **options).results()
+
+    def map_async(
+        self, function: Callable[..., Coroutine[Any, Any, T]], *iterables: Iterable[Any], **options: Any
     ) -> AsyncGenerator[T, None]:
-        """The same on any loop, with `async for`; it waits while `max_pending` jobs are pending. Leaving it early
-        (`aclosing`) cancels the jobs that have not ended."""
-        jobs: deque[Job[T]] = deque()
-        try:
-            for args in zip(*iterables, strict=False):
-                jobs.append(await self.submit_async(function, *args))
-            while jobs:
-                yield await jobs.popleft()
-        finally:
-            for job in jobs:
-                job.cancel()
+        """The same on any loop, with `async for`. A task that leaves early closes it, by `aclosing`."""
+        return Mapping(self, function, zip(*iterables, strict=False), **options).results_async()
 
     def broadcast(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> list[Job[T]]:
         """Submit the function once on each living context."""
