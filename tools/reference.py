@@ -61,6 +61,7 @@ PAGES = {
         (
             "uringloop.scheduler.scheduler:Scheduler",
             "uringloop.scheduler.job:Job",
+            "uringloop.scheduler.group:JobGroup",
             "uringloop.scheduler.scheduler:StopReport",
             "uringloop.scheduler.served:Served",
             "uringloop.scheduler.context:Context",

@@ -20,6 +20,7 @@ from uringloop.errors import SchedulerFull
 from uringloop.loop import EventLoop, new_event_loop
 from uringloop.scheduler.context import LEAST_END_SECONDS, Context, Hook, current_context
 from uringloop.scheduler.dispatch import Dispatch, by_key, policy
+from uringloop.scheduler.group import JobGroup
 from uringloop.scheduler.job import InternalJobs, Job, Work, coroutine_of
 from uringloop.scheduler.mapping import Mapping
 from uringloop.scheduler.served import Connected, Factory, Served
@@ -312,6 +313,10 @@ class Scheduler:
     ) -> AsyncGenerator[T, None]:
         """The same on any loop, with `async for`. A task that leaves early closes it, by `aclosing`."""
         return Mapping(self, function, zip(*iterables, strict=False), **options).results_async()
+
+    def group(self) -> JobGroup:
+        """Return a group of jobs that end together, for `async with`, or `with` in a plain thread."""
+        return JobGroup(self)
 
     def broadcast(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> list[Job[T]]:
         """Submit the function once on each living context."""
