@@ -20,7 +20,7 @@ debug_run = PYTHONSAFEPATH=1 PYTHONPATH=$(debug_package) $(python)
 # pytest's exit 5, "no test collected", is no failure
 pytest = -m pytest $(ARGS) || test $$? -eq 5
 
-.PHONY: help venv build debug demo test test-release test-debug test-strict switches plain stress bench counts performance compat integrations check format rooms
+.PHONY: help venv build debug demo test test-release test-debug test-strict next-python switches plain stress bench counts performance compat integrations check format rooms
 .PHONY: docs dist clean
 .NOTPARALLEL:
 
@@ -54,6 +54,11 @@ test-debug: debug
 test-strict: build  ## the test suite on the release build, with each warning an error in the programs that tests start, too
 	@echo "== $(tag), release build, warnings are errors"
 	@PYTHONWARNINGS=error $(release_run) $(pytest)
+
+# A folder whose sitecustomize.py hides them, in the programs that tests start, too.
+next-python: build  ## the test suite on the release build, with all hidden that Python 3.16 removes from asyncio
+	@echo "== $(tag), release build, without what Python 3.16 removes"
+	@PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/tests/next_python:$(CURDIR) $(python) $(pytest)
 
 # Not the tests of programs and tools. Where DEFER_TASKRUN is used, COOP_TASKRUN is not: both go. The last run restricts the
 # rings, but for one operation that the tests of uringloop.ops submit.

@@ -6,12 +6,12 @@ import asyncio
 import functools
 from asyncio import events, unix_events
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from uringloop.loop import EventLoop
+from uringloop.loop import EventLoop, new_event_loop
 from uringloop.startup.sitecustomize import ImportWatch
 
-# Python 3.14 deprecates policies, and renames the class that it still uses internally.
+# Python 3.14 deprecates policies, and renames the class that it still uses internally. Python 3.16 has none.
 _StockPolicy: Any = getattr(unix_events, "_UnixDefaultEventLoopPolicy", None) or getattr(
     unix_events, "_DefaultEventLoopPolicy", None
 )
@@ -21,22 +21,55 @@ _StockPolicy: Any = getattr(unix_events, "_UnixDefaultEventLoopPolicy", None) or
 uvicorn_names = {"auto"}
 
 
-class EventLoopPolicy(_StockPolicy):  # type: ignore[misc]
-    """asyncio's default policy with uringloop's loops; for `asyncio.set_event_loop_policy`."""
+if TYPE_CHECKING or _StockPolicy is not None:
 
-    _loop_factory = EventLoop
+    class EventLoopPolicy(_StockPolicy):  # type: ignore[misc]
+        """asyncio's default policy with uringloop's loops; for `asyncio.set_event_loop_policy`."""
+
+        _loop_factory = EventLoop
+
+
+def __getattr__(name: str) -> object:
+    if name == "EventLoopPolicy":
+        raise AttributeError(
+            "this Python has no event loop policies, so uringloop has no EventLoopPolicy: use uringloop.run(main()),"
+            " or asyncio.Runner(loop_factory=uringloop.new_event_loop), or uringloop.install()"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def install() -> None:
     """Make every `asyncio.run` and `asyncio.new_event_loop` of this process use uringloop. uvicorn, which does not ask
     asyncio, uses it as well, unless the program names another loop."""
-    setter = getattr(events, "_set_event_loop_policy", None) or asyncio.set_event_loop_policy
-    setter(EventLoopPolicy())
+    if _StockPolicy is None:
+        _replace_new_event_loop()
+    else:
+        setter = getattr(events, "_set_event_loop_policy", None) or asyncio.set_event_loop_policy
+        setter(EventLoopPolicy())
     _watch_uvicorn()
 
 
+def _replace_new_event_loop() -> None:
+    """Without policies: asyncio's functions that make a loop look this name up. It doesn't reach a program that has
+    imported the function by name before."""
+    before = events.new_event_loop
+    asyncio.new_event_loop = events.new_event_loop = new_event_loop
+    if events._get_running_loop() is not None:
+        return  # then a Runner can't be closed
+    with asyncio.Runner() as runner:
+        if isinstance(runner.get_loop(), EventLoop):
+            return
+    asyncio.new_event_loop = events.new_event_loop = before
+    raise RuntimeError(
+        "install() has no effect on this Python, whose asyncio.Runner makes its loops in another way: use "
+        "uringloop.run(main()), or asyncio.Runner(loop_factory=uringloop.new_event_loop)"
+    )
+
+
 def installed() -> bool:
-    """Whether asyncio's policy is uringloop's."""
+    """Whether asyncio makes uringloop's loops."""
+    if _StockPolicy is None:
+        return events.new_event_loop is new_event_loop
     return isinstance(getattr(events, "_event_loop_policy", None), EventLoopPolicy)
 
 

@@ -53,7 +53,7 @@ def change_uvloop(module: ModuleType) -> None:
         return
     changed = {
         "Loop": EventLoop,
-        "EventLoopPolicy": policy.EventLoopPolicy,
+        "EventLoopPolicy": getattr(policy, "EventLoopPolicy", None),  # not from Python 3.16 on
         "install": policy.install,
         "new_event_loop": new_event_loop,
         "run": run,

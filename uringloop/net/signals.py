@@ -6,6 +6,7 @@ signal that arrives just before it goes to sleep."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import threading
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
     from uringloop._core.loop.handle import Handle
     from uringloop.loop import EventLoop
 
-# Python 3.14 deprecates the public name and adds the private one; both also recognise asyncio's own markers.
-_is_coroutine_function = getattr(coroutines, "_iscoroutinefunction", None) or coroutines.iscoroutinefunction
+# Python 3.14 deprecates the public name and adds the private one, and Python 3.16 has neither. Both also recognise
+# asyncio's own markers, which went before them.
+_is_coroutine_function = (
+    getattr(coroutines, "_iscoroutinefunction", None)
+    or getattr(coroutines, "iscoroutinefunction", None)
+    or inspect.iscoroutinefunction
+)
 
 
 def _ignore(signum: int, frame: object) -> None:
