@@ -65,6 +65,12 @@ async def cancelled(making: Any, after: int) -> None:
         transport.close()
 
 
+async def free(number: int) -> None:
+    """Wait until the kernel has closed the descriptor of this number, which it may do after the loop's close()."""
+    while os.path.exists(f"/proc/self/fd/{number}"):
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("after", range(6))
 @pytest.mark.parametrize("kind", ["connection", "accepted", "unix"])
 def test_a_cancelled_connection_of_a_given_socket_closes_it_once(run: Any, kind: str, after: int) -> None:
@@ -82,8 +88,7 @@ def test_a_cancelled_connection_of_a_given_socket_closes_it_once(run: Any, kind:
         await cancelled(make(factory, sock=left), after)
         await factory.gone()
         left.close()
-        while os.path.exists(f"/proc/self/fd/{number}"):  # until the kernel is done with it
-            await asyncio.sleep(0)
+        await free(number)
         strangers = Strangers(number)
         del left, factory
         await settled(right)
@@ -108,6 +113,7 @@ def test_a_cancelled_connection_of_a_pipe_closes_it_once(run: Any, end: str, aft
         await cancelled(connect_pipe(factory, pipe), after)
         await factory.gone()
         pipe.close()
+        await free(ours)
         strangers = Strangers(ours)
         del pipe, factory
         await settled(None)
