@@ -111,7 +111,15 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
-    report = yield
+    # pytest parses the source of a test that failed. CPython before 3.11.8 raises SystemError there if the collector
+    # runs meanwhile and destroys a loop or a task that logs a traceback, which is parsed, too (gh-106905).
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        report = yield
+    finally:
+        if collecting:
+            gc.enable()
     if report.when == "call":
         item.stash[passed] = report.passed
     return report
