@@ -43,6 +43,7 @@ cdef unsigned BLIND_TURNS = 64
 cdef enum:
     REGISTER_AFTER = 64     # enters before a run registers the ring: in a short run, the two calls cost more than they save
     TAKE_DOWN_NS = 100000000  # by then, the kernel has taken down a closed ring, and no longer counts its memory
+    SLOW_TAKE_DOWN_NS = 1000000000  # the same on a busy machine, for a loop that has closed a ring to make another one
     END_WAIT_NS = 10000000  # one of several short waits: a process that is stopped meanwhile loses only one of them
     END_WAITS = 10
     END_ENTERS = 1000
@@ -80,12 +81,11 @@ cdef class UringEngine(Engine):
         """Make a new ring, disabled until the thread that will run the loop enables it. If memory is short, try smaller
         rings before failing."""
         cdef KernelFeatures *found = kernel_features()
-        cdef unsigned wanted = self.ring.sq_entries
-        cdef unsigned entries = wanted
-        cdef unsigned completions = max(sizes().completions, 2 * entries)
+        cdef unsigned wanted = self.ring.sq_entries, entries = wanted, completions = max(sizes().completions, 2 * entries)
         cdef long enters = self.ring.enters
         cdef int err = ring_open(&self.ring, entries, completions, found.setup_flags)
-        while err == -ENOMEM and ur_now_ns() < ring_closed_at() + TAKE_DOWN_NS:
+        cdef int64_t patience = SLOW_TAKE_DOWN_NS if enters else TAKE_DOWN_NS
+        while err == -ENOMEM and ur_now_ns() < ring_closed_at() + patience:
             with nogil:
                 usleep(1000)
             err = ring_open(&self.ring, entries, completions, found.setup_flags)
