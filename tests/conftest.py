@@ -210,7 +210,7 @@ def program() -> Callable[..., subprocess.CompletedProcess[str]]:
         if refuse:
             command = [sys.executable, str(TESTS / "refuse_io_uring.py"), refuse, *command[1:]]
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=20, env={**os.environ, **environment}
+            command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment}
         )
         if check:
             assert ended.returncode == 0, ended.stderr
