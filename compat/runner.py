@@ -130,6 +130,14 @@ class _Process:
         self.sweep()
         self.popen.wait()
 
+    def queued(self) -> float:
+        """For how many seconds its first thread has been ready to run, and did not."""
+        try:
+            _, nanoseconds, _ = Path(f"/proc/{self.popen.pid}/schedstat").read_text().split()
+        except (OSError, ValueError):
+            return 0.0  # it has ended, or the kernel doesn't say
+        return int(nanoseconds) / 1e9
+
     def sweep(self) -> None:
         """End whatever the tests left running in the process's session."""
         with contextlib.suppress(ProcessLookupError):
@@ -208,13 +216,14 @@ class _ModuleRun:
         """Follow a process to its end: (test that was running, reached the end, was killed for silence)."""
         running: str | None = None
         done = False
-        silent, looked = 0.0, time.monotonic()
+        silent, looked, waited = 0.0, time.monotonic(), 0.0
         while True:
             exited = process.popen.poll() is not None
-            # Who was suspended counts no more than a second: so was the test.
-            now = time.monotonic()
-            silent += min(now - looked, 1.0)
-            looked = now
+            # If this process was suspended, so was the test: that counts as a second. And while the test waited for a
+            # processor, on a busy machine, it did not hang.
+            now, queued = time.monotonic(), process.queued()
+            silent += max(min(now - looked, 1.0) - max(queued - waited, 0.0), 0.0)
+            looked, waited = now, queued
             for event in process.events():
                 silent = 0.0
                 running = self.take(event, running)
