@@ -93,6 +93,7 @@ def test_an_unclosed_loop_prints_no_error_when_the_interpreter_exits(engine: str
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.timeout(600)  # 31 programs
 @pytest.mark.skipif(not DEBUG_BUILD, reason="only a debug build has the simulated kernel")
 def test_the_last_collection_may_clear_an_accepted_connection_before_its_loop(
     monkeypatch: pytest.MonkeyPatch,
