@@ -194,6 +194,10 @@ def run(call, number):
     finally:
         _testcapi.remove_mem_hooks()
     patience.cancel()
+    if not task.done() and not told:  # on a busy machine, it may only be slow
+        patience = loop.call_later(10, loop.stop)
+        loop.run_forever()
+        patience.cancel()
     if not task.done():
         task.remove_done_callback(stop)
         task.cancel()
