@@ -171,7 +171,11 @@ async def accept_sockets(loop: asyncio.AbstractEventLoop, listener: socket.socke
 
 
 def echo_readable(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
-    if data := connection.recv(CHUNK):
+    try:
+        data = connection.recv(CHUNK)
+    except ConnectionResetError:
+        data = b""
+    if data:
         connection.send(data)  # far below the socket's buffer
     else:
         loop.remove_reader(connection)
