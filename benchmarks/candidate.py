@@ -60,6 +60,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("c-epoll", "", native=True),
     Candidate("c-uring", "", native=True),
     Candidate("c-uring-busy", "", native=True, optional=True),
+    Candidate("c-epoll-in-ring", "", native=True, optional=True),
 )
 
 AIOFASTNET = tuple(candidate.name for candidate in CANDIDATES if candidate.transports)

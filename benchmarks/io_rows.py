@@ -55,7 +55,7 @@ def reader_rows() -> list[Row]:
             f"add_reader 1k, {connections} conn., CPU/msg",
             {"kind": "readers"},
             {"connections": connections},
-            native=BARE_C,
+            native=(*BARE_C, "c-epoll-in-ring"),
         )
         for connections in (1, 64, 1000)
     ]

@@ -149,6 +149,8 @@ class Server:
         common += [str(server_and_client_core()[0]), str(work)]
         if self._candidate.name == "c-epoll":
             return [str(native_program("epoll_server")), *common, kind]
+        if self._candidate.name == "c-epoll-in-ring":
+            return [str(native_program("epoll_server")), *common, "ring"]
         busy = BUSY_NS if self._candidate.name == "c-uring-busy" else 0
         return [str(native_program("uring_server")), *common, str(uring_buffer(self._order.size)), str(busy)]
 

@@ -1,6 +1,8 @@
 /* Bare C echo server on epoll: what the kernel's readiness interface costs without any event loop above it.
- * usage: epoll_server FAMILY WHERE CORE WORK_NS [sink]      FAMILY is tcp, unix or udp; prints its port */
+ * usage: epoll_server FAMILY WHERE CORE WORK_NS [sink | ring]      FAMILY is tcp, unix or udp; prints its port
+ * ring: waits for the epoll set in a ring, as uringloop does for add_reader (needs Linux 6.15) */
 #include "common.h"
+#include "epoll_in_ring.h"
 #include <sys/epoll.h>
 
 enum { EVENTS = 512, CHUNK = 256 * 1024 };
@@ -96,20 +98,22 @@ static void serve_datagrams(int fd)
 
 int main(int argc, char **argv)
 {
-    if (argc < 5) { fprintf(stderr, "usage: epoll_server FAMILY WHERE CORE WORK_NS [sink]\n"); return 2; }
+    if (argc < 5) { fprintf(stderr, "usage: epoll_server FAMILY WHERE CORE WORK_NS [sink | ring]\n"); return 2; }
     int udp = strcmp(argv[1], "udp") == 0;
     pin(atoi(argv[3]));
     raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
     work = strtoull(argv[4], NULL, 10);
     sink = argc > 5 && strcmp(argv[5], "sink") == 0;
+    int in_ring = argc > 5 && strcmp(argv[5], "ring") == 0;
+    if (in_ring) set_up_ring();
     int listener = listen_and_tell(argv[1], argv[2]);
     fcntl(listener, F_SETFL, O_NONBLOCK);
     poller = epoll_create1(EPOLL_CLOEXEC);
     watch(listener, EPOLLIN, EPOLL_CTL_ADD);
     for (;;) {
         struct epoll_event events[EVENTS];
-        int count = epoll_wait(poller, events, EVENTS, -1);
+        int count = in_ring ? epoll_wait_in_ring(poller, events, EVENTS) : epoll_wait(poller, events, EVENTS, -1);
         for (int i = 0; i < count; i++) {
             int fd = events[i].data.fd;
             if (fd == listener) udp ? serve_datagrams(fd) : accept_all(fd);
