@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import _socket
 import asyncio
 import errno
 import socket
@@ -13,6 +14,11 @@ from uringloop._core.awaitables.sock_op import until_sock_writable
 
 if TYPE_CHECKING:
     from uringloop.loop import EventLoop
+
+# Plain numbers: the properties of socket.socket look up enum members, and loops in several threads of a free-threaded
+# Python wait for each other there.
+_family, _type = _socket.socket.family.__get__, _socket.socket.type.__get__
+_INET, _UNIX = (int(socket.AF_INET), int(socket.AF_INET6)), int(socket.AF_UNIX)
 
 # connect() fails at once while a Unix listener's queue is full, and the kernel doesn't report when there is room again.
 _FULL_QUEUE_PAUSE = 0.001
@@ -27,10 +33,10 @@ def check_sock(loop: EventLoop, sock: socket.socket) -> None:
 
 async def sock_connect(loop: EventLoop, sock: socket.socket, address: Any) -> None:
     check_sock(loop, sock)
-    if sock.family in (socket.AF_INET, socket.AF_INET6):
-        found = await loop._ensure_resolved(
-            address, family=sock.family, type=sock.type, proto=sock.proto, loop=loop
-        )
+    plain = type(sock) is socket.socket
+    family, kind = (_family(sock), _type(sock)) if plain else (sock.family, sock.type)
+    if family in _INET:
+        found = await loop._ensure_resolved(address, family=family, type=kind, proto=sock.proto, loop=loop)
         address = found[0][4]
     while True:
         try:
@@ -39,7 +45,7 @@ async def sock_connect(loop: EventLoop, sock: socket.socket, address: Any) -> No
         except InterruptedError:
             break
         except BlockingIOError as error:
-            if error.errno != errno.EAGAIN or sock.family != socket.AF_UNIX:
+            if error.errno != errno.EAGAIN or family != _UNIX:
                 break
         await asyncio.sleep(_FULL_QUEUE_PAUSE)
     loop._ensure_fd_no_transport(sock)

@@ -285,3 +285,51 @@ def test_a_lower_high_water_mark_gathers_less_data(loop: Any) -> None:
             await protocol.lost
 
     loop.run_until_complete(main())
+
+
+@pytest.mark.parametrize(
+    ("family", "proto", "expected"),
+    [
+        (socket.AF_INET, socket.IPPROTO_TCP, True),
+        (socket.AF_INET, 0, False),
+        (socket.AF_INET6, socket.IPPROTO_TCP, True),
+    ],
+)
+@pytest.mark.parametrize("subclass", [False, True])
+def test_only_a_socket_that_names_tcp_sends_without_delay(
+    run: Any, family: socket.AddressFamily, proto: int, expected: bool, subclass: bool
+) -> None:
+    class Other(socket.socket):
+        pass
+
+    async def main() -> None:
+        address = "127.0.0.1" if family == socket.AF_INET else "::1"
+        with socket.create_server((address, 0), family=family) as listener:
+            sock = (Other if subclass else socket.socket)(family, socket.SOCK_STREAM, proto)
+            sock.connect(listener.getsockname())
+            transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=sock)
+            found = transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert bool(found) is expected
+            transport.close()
+            await turns(2)
+
+    run(main())
+
+
+@pytest.mark.engines("uring", "epoll", "fake")
+def test_connecting_looks_up_no_enum_members(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a free-threaded Python, loops in several threads would wait for each other there."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = listener.getsockname()
+            asked: list[str] = []
+            for name in ("family", "type"):
+                monkeypatch.setattr(socket.socket, name, property(lambda _, name=name: asked.append(name)))
+            transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, *address)
+            monkeypatch.undo()
+            transport.close()
+            await turns(2)
+            assert asked == []
+
+    run(main())

@@ -1,6 +1,8 @@
 # StreamTransport: TCP and Unix stream connections, with asyncio's Transport interface. Owns one RecvOp and, from the first
 # write on, one SendOp. It delivers arrived data to a Protocol or a BufferedProtocol, and decides when queued writes,
 # half-closing and closing are done.
+import _socket
+import socket
 from asyncio import base_events, constants
 from asyncio.log import logger
 
@@ -14,7 +16,9 @@ from uringloop._core.cpython.bytes_resize cimport _PyBytes_Resize
 from uringloop._core.cpython.context cimport context_enter, context_exit
 from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.engine.op cimport OP_IDLE, OP_IN_KERNEL
-from uringloop._core.kernel.libc cimport EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno
+from uringloop._core.kernel.libc cimport (
+    AF_INET, AF_INET6, EAGAIN, EPIPE, MSG_DONTWAIT, SHUT_WR, c_recv, c_shutdown, errno,
+)
 from uringloop._core.loop.loop cimport Loop, may_fill, runs_here
 from uringloop._core.lifetime.guard cimport ur_only_core_makes
 from uringloop._core.streams.feed cimport feed
@@ -27,7 +31,7 @@ from uringloop._core.transport.send cimport SEND_BACKLOG, SEND_QUEUED, SendOp
 from uringloop._core.transport.transport cimport TRANSPORT_CLOSING, TRANSPORT_LOST, Sink, Transport
 
 cdef extern from "<netinet/tcp.h>" nogil:
-    int IPPROTO_TCP, TCP_NODELAY
+    int IPPROTO_TCP, SOCK_STREAM, TCP_NODELAY
     int setsockopt(int fd, int level, int name, const void *value, unsigned length)
 
 cdef extern from *:
@@ -39,6 +43,14 @@ cdef extern from *:
 
 cdef enum:
     MOST_FED = 262144
+
+cdef object _Socket = socket.socket
+# Plain numbers: the properties of socket.socket look up enum members. Loops in several threads of a free-threaded Python
+# wait for each other there, for the lock of all types and for references to the same members.
+cdef object _family = _socket.socket.family.__get__
+cdef object _type = _socket.socket.type.__get__
+cdef object _proto = _socket.socket.proto.__get__
+cdef tuple _INET = (AF_INET, AF_INET6)
 
 cdef object _FATAL_WRITE = "Fatal write error on socket transport"
 
@@ -469,8 +481,11 @@ cdef class StreamTransport(Transport):
 def make_stream_transport(Loop loop, sock, protocol, waiter, extra, server, cvars):
     """Make a transport on a connected socket, which the transport owns from now on."""
     cdef StreamTransport transport = StreamTransport.__new__(StreamTransport)
-    base_events._set_nodelay(sock)
+    if type(sock) is not _Socket:
+        base_events._set_nodelay(sock)
     transport.begin(loop, protocol, sock.fileno(), sock, extra, server, cvars)
+    if type(sock) is _Socket and _family(sock) in _INET and _type(sock) == SOCK_STREAM and _proto(sock) == IPPROTO_TCP:
+        transport.set_no_delay()
     transport.introduce(waiter)
     return transport
 
