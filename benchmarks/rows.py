@@ -8,6 +8,7 @@ from benchmarks.application_rows import application_rows
 from benchmarks.call_rows import CALL_ROWS, DIAGNOSTICS_ROWS
 from benchmarks.file_rows import file_rows
 from benchmarks.io_rows import io_rows
+from benchmarks.many_loops import served_rows
 from benchmarks.row import Row
 from benchmarks.starting import START_ROWS
 from benchmarks.sync_rows import sync_rows
@@ -16,7 +17,7 @@ from benchmarks.turn_rows import TIMER_ROWS, TURN_ROWS, growth_rows
 
 def all_rows() -> list[Row]:
     rows = [*application_rows(), *io_rows(), *file_rows(), *TURN_ROWS, *TIMER_ROWS, *CALL_ROWS]
-    return [*rows, *sync_rows(), *START_ROWS, *growth_rows(), *DIAGNOSTICS_ROWS]
+    return [*rows, *sync_rows(), *served_rows(), *START_ROWS, *growth_rows(), *DIAGNOSTICS_ROWS]
 
 
 def selected(patterns: str, quick: bool) -> list[Row]:
