@@ -4,7 +4,9 @@
  *        [-P server's process] [-C core] [-T] [-W]
  *
  * MODE  echo       every connection keeps `depth` messages on the way (at most `in flight` of all connections), each of
- *                  which has so many `answers`
+ *                  which has so many `answers`. Without `in flight`, a connection goes on after its first ones when the
+ *                  server has answered all connections: some loops accept so slowly under load that otherwise they would be
+ *                  measured with a part of the connections
  *       send       writes as fast as the server takes; a message is `size` bytes taken by the kernel
  *       receive    reads as fast as the server writes
  *       broadcast  one byte on the first connection, then `size` bytes come back on each
@@ -19,11 +21,12 @@
 #include "tls.h"
 #include <sys/epoll.h>
 
-enum { EVENTS = 512, CHUNK = 1 << 20, MAX_DEPTH = 1024, LOST_AFTER = 200000000 };
+enum { EVENTS = 512, CHUNK = 1 << 20, MAX_DEPTH = 1024, LOST_AFTER = 200000000, START_WITHIN = 10 };
 enum mode { ECHO, SEND, RECEIVE, BROADCAST, CONNECT, IDLE_MODE };
 
 struct connection {
     int fd, number, wants_out, shaking, flying;  /* flying: messages on the way */
+    int answered;                                /* the server has answered a message */
     void *ssl;
     uint64_t to_send, sent, got;                 /* bytes */
     uint64_t *times;                             /* when each flying message was queued, a ring of `depth` */
@@ -40,7 +43,7 @@ static pid_t server;
 static struct connection *all;
 static char *payload, *expected, *chunk;
 static int *waiting, waiting_head, waiting_tail; /* connections that may send, when in_flight limits them */
-static int flying_total, round_left;
+static int flying_total, round_left, answered;   /* answered: so many connections */
 static uint64_t messages, bytes, lost, failures, round_start;
 static int verified = 1, measuring;
 static unsigned attempts;
@@ -169,6 +172,15 @@ static void fill(uint64_t now)
     }
 }
 
+/* The server has answered all connections: load begins. */
+static void start_all(uint64_t now)
+{
+    for (int i = 0; i < count; i++) {
+        while (all[i].flying < depth) queue_message(&all[i], now);
+        push(&all[i]);
+    }
+}
+
 static void completed(struct connection *c, uint64_t now)
 {
     histogram_add(now - c->times[c->first_time]);
@@ -177,7 +189,11 @@ static void completed(struct connection *c, uint64_t now)
     flying_total--;
     messages += (uint64_t)answers;
     if (in_flight) wait_in_line(c);
-    else queue_message(c, now);
+    else if (is_udp || answered == count) queue_message(c, now);
+    else if (!c->answered) {
+        c->answered = 1;
+        if (++answered == count) start_all(now);
+    }
 }
 
 static void start_round(uint64_t now)
@@ -308,8 +324,23 @@ static void turn(uint64_t until)
     }
 }
 
+/* A message that was on the way during the whole window counts as having taken as long as it has so far. */
+static void count_unanswered(uint64_t start, uint64_t now)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < all[i].flying; k++) {
+            uint64_t sent = all[i].times[(all[i].first_time + (unsigned)k) % (unsigned)depth];
+            if (sent < start) histogram_add(now - sent);
+        }
+}
+
 static void measure(void)
 {
+    uint64_t limit = now_ns() + START_WITHIN * 1000000000ull;
+    while (mode == ECHO && !in_flight && !is_udp && answered < count) {
+        if (now_ns() > limit) { fprintf(stderr, "the server answered %d of %d connections\n", answered, count); exit(1); }
+        turn(now_ns() + 1000000);
+    }
     turn(now_ns() + (uint64_t)(warm_up * 1e9));
     memset(histogram, 0, sizeof histogram);
     messages = bytes = lost = histogram_total = 0;
@@ -318,6 +349,7 @@ static void measure(void)
     uint64_t start = now_ns();
     turn(start + (uint64_t)(seconds * 1e9));
     double elapsed = (double)(now_ns() - start) * 1e-9;
+    if (mode == ECHO) count_unanswered(start, now_ns());
     double server_cpu = server ? (double)(clock_ns(process_clock(server)) - cpu) * 1e-9 : 0;
     double client_cpu = (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own) * 1e-9;
     printf("{\"messages\": %llu, \"bytes\": %llu, \"seconds\": %.9f, \"server_cpu\": %.9f, \"client_cpu\": %.9f, ",
