@@ -90,7 +90,7 @@ class JobGroup:
         with self._guard:
             self._jobs.add(job)
             late = self._state == "cancelling"
-        job.add_done_callback(self._settled)
+        job._call_when_settled(self._settled)
         if late:
             job.cancel()
         return job

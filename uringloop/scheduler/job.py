@@ -1,5 +1,6 @@
 """Job: the submitter's handle of a coroutine that a scheduler runs. It is a concurrent.futures.Future for threads and
-libraries, and can be awaited on any loop. Outcome, the compiled half, has its methods."""
+libraries, can be awaited on any loop, and is what asyncio's functions take. Outcome, the compiled half, has its
+methods."""
 
 from __future__ import annotations
 

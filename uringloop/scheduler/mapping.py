@@ -87,7 +87,7 @@ class Mapping(Generic[T]):
         coroutine, self._next = self._next, None
         job = self._scheduler._hand_in(Job(self._scheduler), coroutine, None, None)
         self._jobs.append(job)
-        job.add_done_callback(self._settled)
+        job._call_when_settled(self._settled)
 
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0)

@@ -9,6 +9,16 @@ cdef enum OutcomeState:
     OUTCOME_CANCELLED
 
 
+cdef class DoneCallback:
+    # These never change.
+    cdef object callback
+    cdef object loop               # the loop on which it is called; None: the thread that settles the job calls it
+    cdef object cvars              # the context in which the loop calls it
+    cdef int removed               # set once, by any thread
+
+    cdef int report(self, Outcome outcome) except -1
+
+
 cdef class Outcome(Waitlist):
     # Under the guard:
     cdef int state                 # an OutcomeState; threads also read it without the guard, and then read the result
@@ -17,7 +27,7 @@ cdef class Outcome(Waitlist):
     cdef object traceback
     cdef object task               # while it runs
     cdef object loop               # the task's, while it runs
-    cdef list callbacks            # None: add_done_callback calls at once
+    cdef list callbacks            # of DoneCallbacks; None: add_done_callback calls at once
     cdef object condition          # for concurrent.futures, made when that first asks for it
     cdef readonly list _waiters    # the same
     cdef int announced             # concurrent.futures' waiters know that the job is settled; any thread reads it
@@ -29,4 +39,6 @@ cdef class Outcome(Waitlist):
     cdef bint set_running(self, object loop) except -1
     cdef bint settle(self, OutcomeState state, object value, object error, OutcomeState highest_state) except -1
     cdef int announce(self) except -1
+    cdef int add_callback(self, DoneCallback added) except -1
+    cdef bint replace_callbacks(self, list found, Py_ssize_t length, list kept) noexcept
     cdef object get(self, object cancelled)

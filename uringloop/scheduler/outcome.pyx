@@ -5,9 +5,13 @@ import concurrent.futures
 import threading
 import types
 from asyncio import CancelledError
+from asyncio.events import _get_running_loop as _running_loop
 from asyncio.log import logger
+from contextvars import copy_context
 
-from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_store_flag
+from uringloop._core.lifetime.guard cimport (
+    ur_guard_lock, ur_guard_unlock, ur_load_flag, ur_only_core_makes, ur_store_flag,
+)
 from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
 from uringloop._core.handoff.timeouts cimport timeout_seconds
 from uringloop._core.handoff.waitlist cimport Waitlist
@@ -17,6 +21,31 @@ from uringloop.errors import JobExited
 cdef object _Cancelled = concurrent.futures.CancelledError
 cdef object _THREAD = object()
 _STATES = ("PENDING", "RUNNING", "FINISHED", "FINISHED", "CANCELLED_AND_NOTIFIED")
+
+
+cdef class DoneCallback:
+    """A callback of add_done_callback."""
+
+    cdef int report(self, Outcome outcome) except -1:
+        """The outcome is settled. Called by the thread that has settled it, or that adds the callback later."""
+        if self.loop is None:
+            self._run(outcome)
+            return 0
+        try:
+            self.loop.call_soon_threadsafe(self._run, outcome, context=self.cvars)
+        except RuntimeError:
+            pass  # the loop is closed, and calls no callback any more
+        return 0
+
+    def _run(self, Outcome outcome):
+        if ur_load_flag(&self.removed):
+            return
+        try:
+            self.callback(outcome)
+        except Exception:
+            if self.loop is not None:
+                raise  # to the loop's exception handler
+            logger.exception("Exception calling %r of %r", self.callback, outcome)
 
 
 cdef class Outcome(Waitlist):
@@ -117,7 +146,7 @@ cdef class Outcome(Waitlist):
                         waiter.add_result(self)
                 condition.notify_all()
         for callback in callbacks:
-            _call(callback, self)
+            (<DoneCallback> callback).report(self)
         return 0
 
     # Waiting for the result
@@ -179,16 +208,71 @@ cdef class Outcome(Waitlist):
     def running(self):
         return ur_load_flag(&self.state) == OUTCOME_RUNNING
 
-    def add_done_callback(self, callback):
-        """Call `callback` with the job once it is settled, in the thread that settles it; now if it is settled already."""
+    @property
+    def name(self):
+        """The name that was given to submit, which is the task's as well; or None."""
+        return self._name
+
+    def add_done_callback(self, callback, *, context=None):
+        """Call `callback` with the job once it is settled. In a thread that runs a loop, the callback is called on that loop, in
+        `context`, as asyncio's futures do it; one that is added in another thread is called by the thread that settles the
+        job, or at once if the job is settled already, as those of concurrent.futures."""
+        cdef DoneCallback added = DoneCallback.__new__(DoneCallback)
+        added.callback, added.loop = callback, _running_loop()
+        if added.loop is not None:
+            added.cvars = copy_context() if context is None else context
+        self.add_callback(added)
+
+    def _call_when_settled(self, callback):
+        """add_done_callback for the scheduler's own callbacks: also if a loop's thread adds it, the thread that settles the job
+        calls it, and so no loop that is blocked or closed delays or loses it."""
+        cdef DoneCallback added = DoneCallback.__new__(DoneCallback)
+        added.callback = callback
+        self.add_callback(added)
+
+    cdef int add_callback(self, DoneCallback added) except -1:
         cdef list callbacks
         ur_guard_lock(&self.guard)
         callbacks = self.callbacks
         if callbacks is not None:
-            callbacks.append(callback)
+            callbacks.append(added)
         ur_guard_unlock(&self.guard)
         if callbacks is None:
-            _call(callback, self)
+            added.report(self)
+        return 0
+
+    def remove_done_callback(self, callback):
+        """Remove the callback, however often it was added, and return how often that was: 0 once the job is settled."""
+        cdef list found, kept
+        cdef DoneCallback each
+        cdef Py_ssize_t count = 0
+        cdef bint replaced = False
+        while not replaced:
+            ur_guard_lock(&self.guard)
+            found = self.callbacks
+            ur_guard_unlock(&self.guard)
+            if found is None:
+                break
+            seen, kept = list(found), []  # a copy, because other threads may add to it
+            for node in seen:
+                each = <DoneCallback> node
+                if not ur_load_flag(&each.removed) and each.callback == callback:
+                    ur_store_flag(&each.removed, True)  # now, because the job may be settled meanwhile
+                    count += 1
+                if not ur_load_flag(&each.removed):
+                    kept.append(each)
+            replaced = self.replace_callbacks(found, len(seen), kept)
+        return count
+
+    cdef bint replace_callbacks(self, list found, Py_ssize_t length, list kept) noexcept:
+        """False: another thread has changed the list since it was found."""
+        cdef bint unchanged
+        ur_guard_lock(&self.guard)
+        unchanged = self.callbacks is found and len(found) == length
+        if unchanged:
+            self.callbacks = kept  # the caller keeps the old list, so no object dies under the guard
+        ur_guard_unlock(&self.guard)
+        return unchanged
 
     def cancel(self, message=None):
         """Cancel the job, from any thread. If it has not started, it never will; if it runs, its task is cancelled. False:
@@ -243,9 +327,4 @@ cdef class Outcome(Waitlist):
             logger.error("Exception of %r was never retrieved", self, exc_info=self.error)
 
 
-cdef int _call(callback, Outcome outcome) except -1:
-    try:
-        callback(outcome)
-    except Exception:
-        logger.exception("Exception calling %r of %r", callback, outcome)
-    return 0
+ur_only_core_makes(DoneCallback)
