@@ -152,6 +152,8 @@ IN_C = {
     # How compiled classes are made, collected and ended.
     "_core/lifetime/guard.h": "tp_alloc tp_dealloc tp_dict tp_flags tp_free tp_name tp_new tp_traverse tp_vectorcall",
     "_core/lifetime/clearing.pxd": "tp_clear",
+    # What an object refers to, as gc.get_referents() asks it, without a list for each.
+    "_core/lifetime/reachability.pyx": "tp_name tp_traverse",
     "_core/loop/handle.pyx": "tp_weaklistoffset",
     "_core/transport/transport.pyx": "tp_clear tp_dictoffset",
     "_core/handoff/wait.pyx": "tp_dealloc",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from uringloop.inspect.server import Inspector, serve
     from uringloop.inspect.snapshots import snapshot
     from uringloop.inspect.statistics import Statistics
+    from uringloop.inspect.stuck import Stuck, StuckFinder, StuckTask, find_stuck
     from uringloop.inspect.tracing import trace
     from uringloop.inspect.watchdogs import SlowCallback, Watchdog, watchdog
 
@@ -17,7 +18,11 @@ __all__ = [
     "Operation",
     "SlowCallback",
     "Statistics",
+    "Stuck",
+    "StuckFinder",
+    "StuckTask",
     "Watchdog",
+    "find_stuck",
     "prometheus_text",
     "serve",
     "snapshot",
@@ -31,7 +36,11 @@ _ROOMS = {
     "Operation": "operations",
     "SlowCallback": "watchdogs",
     "Statistics": "statistics",
+    "Stuck": "stuck",
+    "StuckFinder": "stuck",
+    "StuckTask": "stuck",
     "Watchdog": "watchdogs",
+    "find_stuck": "stuck",
     "prometheus_text": "prometheus",
     "serve": "server",
     "snapshot": "snapshots",

@@ -181,9 +181,8 @@ def _threads(frames: dict[int, list[FrameType]], running: dict[int, Any]) -> lis
 
 
 def _is_inspectors(stack: list[FrameType]) -> bool:
-    return any(
-        frame.f_code.co_filename.endswith(("inspect/server.py", "inspect/watchdogs.py")) for frame in stack
-    )
+    own = ("inspect/server.py", "inspect/stuck.py", "inspect/watchdogs.py")
+    return any(frame.f_code.co_filename.endswith(own) for frame in stack)
 
 
 def _state(stack: list[FrameType]) -> str:

@@ -100,6 +100,18 @@ def is_call_without_arguments(frame: FrameType) -> bool:
     return isinstance(found, ast.Name | ast.Attribute)  # `with lock:`
 
 
+def awaits_what_it_makes(frames: list[FrameType]) -> bool:
+    """Whether the innermost of the program's own frames is at `await Future()`, or at `await Event().wait()`."""
+    own = [frame for frame in frames if is_own(frame.f_code.co_filename)]
+    awaited = _expression(own[-1].f_code, own[-1].f_lasti) if own else None
+    awaited = awaited.value if isinstance(awaited, ast.Await) else awaited
+    if not isinstance(awaited, ast.Call):
+        return False
+    called = (_named(awaited) or "").rpartition(".")[2]
+    made = awaited.func.value if isinstance(awaited.func, ast.Attribute) else None
+    return called in ("Future", "create_future") or (called == "wait" and isinstance(made, ast.Call))
+
+
 def _expression(code: CodeType, at: int) -> ast.AST | None:
     """The source's expression to which an instruction belongs."""
     span: Iterable[Any] = next(itertools.islice(code.co_positions(), at // 2, None), ())

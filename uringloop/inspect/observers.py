@@ -14,6 +14,11 @@ from typing import Any
 
 from uringloop._core.loop.monitor import LoopMonitor
 
+# What URINGLOOP_DEBUG asks for: names, separated by commas. Read once, so that a loop costs nothing.
+_ASKED = {name for name in os.environ.get("URINGLOOP_DEBUG", "").split(",") if name}
+if _ASKED - {"stuck"}:
+    raise ValueError(f"URINGLOOP_DEBUG takes 'stuck', not {os.environ['URINGLOOP_DEBUG']!r}")
+
 _guard = threading.RLock()  # reentrant: the garbage collector may run inside, and end a loop
 _loops: weakref.WeakSet[Any] = weakref.WeakSet()
 _observers: list[Observer] = []
@@ -96,6 +101,10 @@ def register_loop(loop: Any) -> int:
         from uringloop.inspect.server import serve_as_asked
 
         serve_as_asked()
+    if "stuck" in _ASKED:
+        from uringloop.inspect.stuck import find_as_asked
+
+        find_as_asked()
     return number
 
 

@@ -91,8 +91,8 @@ def verdicts(dump: dict[str, Any]) -> list[Verdict]:
         return [_gil(dump)]
     known = Named(dump)
     found = [_blocked(loop) for loop in dump["loops"] if loop["state"] == "blocked"]
-    cycles = _cycles(known)
-    found += [_deadlock(known, cycle) for cycle in cycles]
+    cycles = cycles_of(known)
+    found += [deadlock(known, cycle) for cycle in cycles]
     explained = {number for cycle in cycles for number in cycle}
     if dump["still"]:
         found += _endless(known, explained)
@@ -135,7 +135,7 @@ def _gil(dump: dict[str, Any]) -> Verdict:
     return _verdict("gil", True, suspects[0]["at"], text)
 
 
-def _cycles(known: Named) -> list[list[int]]:
+def cycles_of(known: Named) -> list[list[int]]:
     """The circles of tasks that wait for each other, each circle once."""
     done: set[int] = set()
     found = []
@@ -156,7 +156,7 @@ def _cycles(known: Named) -> list[list[int]]:
     return found
 
 
-def _deadlock(known: Named, cycle: list[int]) -> Verdict:
+def deadlock(known: Named, cycle: list[int]) -> Verdict:
     tasks = [known.tasks[number] for number in cycle]
     parts = []
     for task in tasks:
@@ -191,11 +191,16 @@ def _root(known: Named, tasks: list[dict[str, Any]]) -> Verdict:
         where, text = _call(task, thread)
         return _verdict("executor", True, where, f"{_count(tasks)} {text}, and no thread ends that")
     kind = {"Future": "future", "Task": "task", "Job": "job"}.get(wait["kind"], wait["kind"])
-    what, ends = known.what(task), _FILLED.get(wait["kind"], ("", "sets its result"))[1]
-    if wait["primitive"] is not None and wait["kind"] not in _FILLED:
-        ends = f"releases it ({_holders(known, known.primitives[wait['primitive']])})"
+    what, ends = known.what(task), ends_of(known, wait)
     text = f"{_line_behind(known, tasks)} {what}{spot(at)}, and nothing that is left in this process {ends}"
     return _verdict(kind, True, at, text)
+
+
+def ends_of(known: Named, wait: dict[str, Any]) -> str:
+    """What another task or thread would do to end a wait: "sets it"."""
+    if wait["primitive"] is not None and wait["kind"] not in _FILLED:
+        return f"releases it ({_holders(known, known.primitives[wait['primitive']])})"
+    return _FILLED.get(wait["kind"], ("", "sets its result"))[1]
 
 
 def _line_behind(known: Named, tasks: list[dict[str, Any]]) -> str:

@@ -23,7 +23,8 @@ _IO_FILES = ("asyncio/streams.py", "asyncio/base_events.py", "asyncio/subprocess
 class Waits:
     """The tasks of some loops and the primitives that they wait for or hold, as JSON values."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_TASKS) -> None:
+        self._most = most
         self.tasks: list[dict[str, Any]] = []
         self.primitives: list[dict[str, Any]] = []
         self.left_out = 0
@@ -37,7 +38,7 @@ class Waits:
         """Without the GIL, only in the loop's own thread."""
         current = asyncio.current_task(loop)
         found = sorted(_tasks_of(loop), key=_name_order)
-        room = max(0, MOST_TASKS - len(self.tasks))
+        room = max(0, self._most - len(self.tasks))
         self.left_out += len(found[room:])
         for task in found[:room]:
             self._add_task(task, loop._number, task is current)
@@ -57,6 +58,13 @@ class Waits:
             if wait is not None:
                 job = wait.pop("job", None)
                 wait["tasks"] = [each for each in [*wait["tasks"], self._jobs.get(job)] if each in known]
+
+    def number(self, what: Any) -> int:
+        """The number of a task or primitive; 0 if it has none."""
+        return self._ids.get(id(what), 0)
+
+    def object(self, number: int) -> Any:
+        return self._kept[number - 1]
 
     def _id(self, what: Any) -> int:
         if id(what) not in self._ids:
