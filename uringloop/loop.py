@@ -149,6 +149,13 @@ class EventLoop(Loop, base_events.BaseEventLoop):
         state = "closed" if self.is_closed() else "running" if self.is_running() else "stopped"
         return f"<{type(self).__name__} {state} engine={self._engine_name} debug={self.get_debug()}>"
 
+    def set_debug(self, enabled: bool) -> None:
+        super().set_debug(enabled)
+        if enabled:
+            from uringloop._core.handoff.wait_times import record_wait_times
+
+            record_wait_times()
+
     # Running
 
     def run_until_complete(self, future: Any) -> Any:

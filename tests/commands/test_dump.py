@@ -193,6 +193,34 @@ def test_a_line_is_told_with_its_holder_and_what_that_waits_for(start: Start, hu
 
 
 @pytest.mark.engines("uring", "epoll")
+def test_a_task_is_told_with_the_given_name_of_its_lock_and_how_long_it_has_waited(
+    start: Start, tmp_path: Path, engine: str
+) -> None:
+    script = tmp_path / "named.py"
+    script.write_text(
+        "import asyncio, uringloop\n"
+        "a, b = uringloop.Lock(name='the pool'), asyncio.Lock()\n"
+        "async def take(lock):\n"
+        "    await lock.acquire()\n"
+        "async def main():\n"
+        "    await take(a), await take(b)\n"
+        "    tasks = [asyncio.create_task(take(a), name='ours'), asyncio.create_task(take(b), name='theirs')]\n"
+        "    await asyncio.sleep(0.3)\n"
+        "    print('ready', flush=True)\n"
+        "    await asyncio.sleep(3600)\n"
+        "asyncio.run(main())\n"
+    )
+    child = start("run", script, URINGLOOP_INSPECT="1")
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    _, found = dumped(start, child, *PATIENT)
+    seconds = {task["name"]: task["waits_for"]["seconds"] for task in found["tasks"]}
+    assert 0.2 < seconds["ours"] < 3600 and seconds["theirs"] is None
+    out, _ = start("dump", *PATIENT, child.pid).communicate()
+    assert "'ours' (loop 1): waits for Lock 'the pool' for " in out
+    assert "'theirs' (loop 1): waits for Lock 'lock' in take()" in out
+
+
+@pytest.mark.engines("uring", "epoll")
 @pytest.mark.parametrize("name", ["condition", "asyncio_condition"])
 def test_a_task_that_waits_for_a_notification_does_not_hold_the_lock(
     start: Start, hung: Hung, name: str

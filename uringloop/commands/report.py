@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from uringloop.commands.screen import clean
-from uringloop.inspect.verdicts import Named, spot
+from uringloop.inspect.verdicts import Named, for_seconds, spot
 
 MOST_LINES = 200  # of the tree
 
@@ -84,6 +84,7 @@ def _task(named: Named, task: dict[str, Any]) -> str:
     held = [named.primitive(number) for number in task["holds"]]
     holds = f", holds {' and '.join(held)}" if held else ""
     state = task["state"] if task["waits_for"] is None else f"waits for {named.what(task)}"
+    state += "" if task["waits_for"] is None else for_seconds(task["waits_for"])
     return f"  '{task['name']}' (loop {task['loop']}){holds}: {state}{spot(task['at'])}"
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from uringloop._core.handoff.wait_times import record_wait_times
 from uringloop._core.loop.monitor import OPERATIONS, TIMES
 from uringloop.errors import InspectorWarning
 from uringloop.inspect.dumps import dump
@@ -51,6 +52,7 @@ class Inspector:
     """What `serve` returns: the socket and the threads that serve it, until `close`."""
 
     def __init__(self) -> None:
+        record_wait_times()
         self._guard = threading.Lock()
         self._pid = os.getpid()
         self._clients: set[socket.socket] = set()

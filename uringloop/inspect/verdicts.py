@@ -81,6 +81,11 @@ def name_of(primitive: dict[str, Any]) -> str:
     )
 
 
+def for_seconds(wait: dict[str, Any]) -> str:
+    """How long it has lasted, if that was recorded."""
+    return "" if wait.get("seconds") is None else f" for {wait['seconds']:.1f} s"
+
+
 def spot(place: dict[str, Any] | None) -> str:
     return "" if place is None else f" in {place['function']}(), {place['file']}:{place['line']}"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+import time
 import weakref
 from collections.abc import Iterator
 from types import FrameType
@@ -107,8 +108,11 @@ class Waits:
             "tasks": [],
             "any": False,
             "thread": None,
+            "seconds": None,
         }
         if isinstance(waiter, Waiter):
+            if waiter.since_ns:
+                wait["seconds"] = (time.monotonic_ns() - waiter.since_ns) / 1e9
             return wait | self._wait_in_line(waiter, frames)
         if isinstance(waiter, asyncio.Task):
             return wait | {"kind": "Task", "tasks": [self._id(waiter)]}
@@ -181,7 +185,7 @@ class Waits:
         if known is None:
             kind = _class_of(what, "uringloop", "asyncio") or type(what).__name__
             kind = {"Items": "Queue", "Room": "Queue", "ParkingLot": "Condition"}.get(kind, kind)
-            known = {"id": number, "kind": kind, "name": None, "holders": [], "waiters": []}
+            known = {"id": number, "kind": kind, "name": _given_name(what), "holders": [], "waiters": []}
             known["exclusive"] = kind == "Lock"
             self.primitives.append(known)
         if known["name"] is None:
@@ -218,6 +222,11 @@ def _tasks_of(loop: Any) -> Iterator[asyncio.Task[Any]]:
             return
         except RuntimeError:  # the set of tasks changed while all_tasks() copied it
             continue
+
+
+def _given_name(what: Any) -> str | None:
+    """The name that the program gave to one of uringloop's primitives."""
+    return what.name if isinstance(what, Waitlist) else None
 
 
 def _in_order(futures: Any) -> list[Any]:

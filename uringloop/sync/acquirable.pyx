@@ -16,8 +16,8 @@ cdef class Acquirable(Waitlist):
         self.entry = make_entry(self, None)
         self.direct = type(self).release is Acquirable.release
 
-    def __init__(self):
-        pass  # refuses arguments, which __cinit__ takes for subclasses
+    def __init__(self, *, str name=None):
+        self.name = name
 
     def acquire(self):
         """Await the result to acquire; the await returns True."""

@@ -11,6 +11,7 @@ from uringloop._core.handoff.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep
 from uringloop._core.handoff.timeouts cimport timeout_seconds
 from uringloop._core.handoff.wait cimport make_wait
 from uringloop._core.handoff.waitlist cimport WAITER_FAILED, Waiter, WaiterState, Waitlist, task_waiter, thread_waiter
+from uringloop.sync.described cimport named, title
 
 from uringloop.errors import NotInitialised
 
@@ -18,12 +19,13 @@ from uringloop.errors import NotInitialised
 cdef class Barrier(Waitlist):
     """asyncio.Barrier for tasks of any loop and plain threads."""
 
-    def __init__(self, parties):
+    def __init__(self, parties, *, str name=None):
         if parties < 1:
             raise ValueError("parties must be >= 1")
         if parties != int(parties):
             raise ValueError(f"parties must be a whole number, not {parties!r}")
         self.parties = int(parties)
+        self.name = name
 
     cdef str wait_name(self):
         return "Barrier.wait"
@@ -118,7 +120,7 @@ cdef class Barrier(Waitlist):
 
     def statistics(self):
         """{parties, waiting: now; waits, grants, cancels, passes: since it was made}."""
-        return {"parties": self.parties, **self.counts()}
+        return named(self, {"parties": self.parties})
 
     def __aenter__(self):
         return make_wait(self, None)
@@ -128,4 +130,4 @@ cdef class Barrier(Waitlist):
 
     def __repr__(self):
         state = "broken" if self.refusal is not None else "filling"
-        return f"<{type(self).__name__} {state} waiting={self.waiting}/{self.parties}>"
+        return f"<{title(self, self.name)} {state} waiting={self.waiting}/{self.parties}>"

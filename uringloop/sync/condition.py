@@ -13,6 +13,7 @@ from typing import TypeVar
 from uringloop._core.handoff.timeouts import optional_seconds
 from uringloop._core.handoff.wait import Entry, Wait
 from uringloop._core.handoff.waitlist import Waiter
+from uringloop.sync.described import described
 from uringloop.sync.lock import Lock
 from uringloop.sync.lock_claims import Claim, LockClaims
 from uringloop.sync.parking_lot import ParkingLot
@@ -23,9 +24,9 @@ T = TypeVar("T")
 class Condition:
     """asyncio.Condition for tasks of any loop, and with `with condition:` for plain threads as well."""
 
-    def __init__(self, lock: Lock | None = None) -> None:
-        self._lock = Lock() if lock is None else lock
-        self._line = ParkingLot()
+    def __init__(self, lock: Lock | None = None, *, name: str | None = None) -> None:
+        self._lock = Lock(name=name) if lock is None else lock
+        self._line = ParkingLot(name=name)
         ours = isinstance(self._lock, Lock)
         self._claims = self._lock.share() if ours else LockClaims()
         self._release = self._lock.release_to_wait if ours else self._lock.release
@@ -183,7 +184,7 @@ class Condition:
 
     def __repr__(self) -> str:
         state = "locked" if self.locked() else "unlocked"
-        return f"<{type(self).__name__} {state} waiting={self._line.waiting}>"
+        return described(self._line, self, state)
 
 
 def _insist(acquire: Callable[[], object]) -> None:

@@ -5,10 +5,14 @@ from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
 from uringloop._core.handoff.timeouts cimport timeout_seconds
 from uringloop._core.handoff.wait cimport make_wait
 from uringloop._core.handoff.waitlist cimport Waitlist
+from uringloop.sync.described cimport named, queued, title
 
 
 cdef class Event(Waitlist):
     """asyncio.Event for tasks of any loop and plain threads: stays set until it is cleared."""
+
+    def __init__(self, *, str name=None):
+        self.name = name
 
     cdef bint try_acquire(self) noexcept:
         return self.flag
@@ -51,17 +55,18 @@ cdef class Event(Waitlist):
 
     def statistics(self):
         """{set, waiting: now; waits, grants, cancels, passes: since it was made}."""
-        return {"set": self.is_set(), **self.counts()}
+        return named(self, {"set": self.is_set()})
 
     def __repr__(self):
-        return f"<{type(self).__name__} {'set' if self.flag else 'unset'} waiting={self.waiting}>"
+        return f"<{title(self, self.name)} {'set' if self.flag else 'unset'} {queued(self)}>"
 
 
 cdef class AutoResetEvent(Waitlist):
     """An event that wakes one waiter, which clears it. If it is set twice before a wait, only one wait succeeds."""
 
-    def __init__(self, bint set=False):
+    def __init__(self, bint set=False, *, str name=None):
         self.flag = set
+        self.name = name
 
     cdef bint try_acquire(self) noexcept:
         if not self.flag:
@@ -99,7 +104,7 @@ cdef class AutoResetEvent(Waitlist):
 
     def statistics(self):
         """{set, waiting: now; waits, grants, cancels, passes: since it was made}."""
-        return {"set": self.flag, **self.counts()}
+        return named(self, {"set": self.flag})
 
     def __repr__(self):
-        return f"<{type(self).__name__} {'set' if self.flag else 'unset'} waiting={self.waiting}>"
+        return f"<{title(self, self.name)} {'set' if self.flag else 'unset'} {queued(self)}>"

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from uringloop.sync.described import described
 from uringloop.sync.lock import Lock
 
 P = ParamSpec("P")
@@ -32,9 +33,9 @@ class _Hold:
 class Guarded(Generic[T]):
     """A value for tasks of any loops and for plain threads, reached through run() and run_sync() only."""
 
-    def __init__(self, value: T) -> None:
+    def __init__(self, value: T, *, name: str | None = None) -> None:
         self._value = value
-        self._lock = Lock()
+        self._lock = Lock(name=name)
         self._runs = 0
 
     async def run(
@@ -63,10 +64,10 @@ class Guarded(Generic[T]):
             self._runs += 1
             return function(self._value, *args, **kwargs)
 
-    def statistics(self) -> dict[str, int]:
+    def statistics(self) -> dict[str, Any]:
         """{runs: functions started; and the lock's statistics}."""
         return {"runs": self._runs, **self._lock.statistics()}
 
     def __repr__(self) -> str:
         state = "busy" if self._lock.locked() else "free"
-        return f"<{type(self).__name__} {state} waiting={self._lock.waiting} value={self._value!r}>"
+        return described(self._lock, self, state)[:-1] + f" value={self._value!r}>"

@@ -4,6 +4,7 @@
 from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.handoff.wait cimport make_wait
 from uringloop.sync.acquirable cimport Acquirable
+from uringloop.sync.described cimport named, queued, title
 from uringloop.sync.lock_claims cimport Claim, LockClaims
 
 
@@ -89,10 +90,10 @@ cdef class Lock(Acquirable):
 
     def statistics(self):
         """{locked, waiting: now; waits, grants, cancels, passes: since it was made}."""
-        return {"locked": self.held, **self.counts()}
+        return named(self, {"locked": self.held})
 
     def __repr__(self):
-        return f"<{type(self).__name__} {'locked' if self.held else 'unlocked'} waiting={self.waiting}>"
+        return f"<{title(self, self.name)} {'locked' if self.held else 'unlocked'} {queued(self)}>"
 
 
 cdef int _hand_on(Lock lock) except -1:

@@ -4,10 +4,14 @@ from uringloop._core.lifetime.guard cimport ur_guard_lock, ur_guard_unlock
 from uringloop._core.handoff.thread_wait cimport TIMED_OUT, not_in_a_loop, sleep_in_line
 from uringloop._core.handoff.timeouts cimport timeout_seconds
 from uringloop._core.handoff.waitlist cimport Waiter, Waitlist, task_waiter, thread_waiter
+from uringloop.sync.described cimport named
 
 
 cdef class ParkingLot(Waitlist):
     """A line in which a waiter first takes its place, and waits later: in between it can release a lock."""
+
+    def __init__(self, *, str name=None):
+        self.name = name
 
     cdef bint try_acquire(self) noexcept:
         cdef bint waking = self.waking
@@ -48,7 +52,7 @@ cdef class ParkingLot(Waitlist):
         return woken
 
     def statistics(self):
-        return self.counts()
+        return named(self, {})
 
     def __repr__(self):
         return f"<ParkingLot waiting={self.waiting}>"

@@ -12,6 +12,7 @@ from uringloop._core.lifetime.guard cimport ur_load_int, ur_store_int
 from uringloop._core.handoff.thread_wait cimport TIMED_OUT, block, not_in_a_loop
 from uringloop._core.handoff.wait cimport make_wait
 from uringloop._core.handoff.waitlist cimport Waitlist, take
+from uringloop.sync.described cimport named, title
 from uringloop.sync.wait_group cimport WaitGroup
 
 from uringloop.errors import NotInitialised, QueueShutDown
@@ -200,7 +201,7 @@ cdef class Queue:
         self.room.items = self.items
         self.items.refusal = self.room.refusal = NotInitialised
 
-    def __init__(self, maxsize=0):
+    def __init__(self, maxsize=0, *, str name=None):
         cdef Store store = self.new_store()
         cdef bint unlimited = maxsize <= 0 or not maxsize < sys.maxsize
         cdef Py_ssize_t free = 0 if unlimited else math.ceil(maxsize)
@@ -210,6 +211,7 @@ cdef class Queue:
                 raise RuntimeError(f"{type(self).__name__}.__init__() was called already, with another maxsize")
             return
         self.maxsize = maxsize
+        self.items.name = self.room.name = self.unfinished.name = name
         self.items.store = self.room.store = store
         self.room.unlimited = unlimited
         if not unlimited:
@@ -296,10 +298,10 @@ cdef class Queue:
     def statistics(self):
         """{size, unfinished: now; get, put: the counts of the two lines}."""
         return {"size": self.items.free, "unfinished": self.unfinished.count,
-                "get": self.items.counts(), "put": self.room.counts()}
+                "get": named(self.items, {}), "put": named(self.room, {})}
 
     def __repr__(self):
-        return (f"<{type(self).__name__} size={self.items.free} maxsize={self.maxsize} "
+        return (f"<{title(self, self.items.name)} size={self.items.free} maxsize={self.maxsize} "
                 f"getters={self.items.waiting} putters={self.room.waiting}>")
 
 

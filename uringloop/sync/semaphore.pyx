@@ -3,6 +3,7 @@
 import math
 
 from uringloop.sync.acquirable cimport Acquirable
+from uringloop.sync.described cimport named, queued, title
 
 from uringloop.errors import NotInitialised
 
@@ -30,8 +31,9 @@ cdef class Semaphore(Acquirable):
     def __cinit__(self, *args, **options):
         self.refusal = NotInitialised
 
-    def __init__(self, value=1):
+    def __init__(self, value=1, *, str name=None):
         self.value = _permits(value)
+        self.name = name
         self.refusal = None
         self.bound = PY_SSIZE_T_MAX
 
@@ -65,15 +67,15 @@ cdef class Semaphore(Acquirable):
 
     def statistics(self):
         """{value, waiting: now; waits, grants, cancels, passes: since it was made}."""
-        return {"value": self._value, **self.counts()}
+        return named(self, {"value": self._value})
 
     def __repr__(self):
-        return f"<{type(self).__name__} value={self._value} waiting={self.waiting}>"
+        return f"<{title(self, self.name)} value={self._value} {queued(self)}>"
 
 
 cdef class BoundedSemaphore(Semaphore):
     """A Semaphore whose release() raises ValueError if it would make more permits than the initial value."""
 
-    def __init__(self, value=1):
-        Semaphore.__init__(self, value)
+    def __init__(self, value=1, *, str name=None):
+        Semaphore.__init__(self, value, name=name)
         self.bound = self.value

@@ -1,4 +1,5 @@
 from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
 
 from uringloop._core.engine.ready_queue cimport Runnable
 from uringloop._core.lifetime.guard cimport ur_guard
@@ -30,6 +31,7 @@ cdef class Waiter(Runnable):
     cdef readonly object _loop        # never changes: the loop whose task waits; None: a plain thread waits
     cdef bint on_own_loop             # never changes: _loop is a Loop
     cdef object value                 # set before the waiter is in the line; a Barrier replaces it under the line's guard
+    cdef readonly int64_t since_ns    # set before the waiter is in the line; 0: not recorded (wait_times.pyx)
     cdef object error                 # under the line's guard: the class of the exception it raises, once it has failed
     # Only the waiting task's own thread uses:
     cdef public bint _asyncio_future_blocking
@@ -57,6 +59,7 @@ cdef class Waitlist:
     cdef long grants                  # how many waiters were granted what they waited for
     cdef long cancels                 # how many waiters left the line
     cdef long passes                  # how many grants went to another waiter because the first could not resume
+    cdef readonly str name            # set by __init__ of the primitive: what reports call it, or None
     cdef object refusal               # None, or the class of the exception that a caller gets instead of waiting
     cdef object __weakref__
 

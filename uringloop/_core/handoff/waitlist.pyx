@@ -25,6 +25,7 @@ from uringloop._core.lifetime.guard cimport (
 from uringloop._core.lifetime.links cimport show_links
 from uringloop._core.handoff.delivery cimport deliver_foreign
 from uringloop._core.handoff.ready_awaitable cimport ready_awaitable
+from uringloop._core.handoff.wait_times cimport now_if_recorded
 
 cdef extern from "Python.h":
     PyObject *PyObject_CallOneArg(PyObject *callable, PyObject *arg) noexcept
@@ -153,7 +154,6 @@ cdef class Waiter(Runnable):
             raise _CancelledError() if self.message is None else _CancelledError(self.message)
         if self.state == WAITER_FAILED:
             raise self.error if self.error is not None else self.line.refusal
-        return None
 
     def done(self):
         return self.state != WAITER_WAITING
@@ -222,11 +222,10 @@ cdef PyObject *_waiter_next(PyObject *self) noexcept:
 
 cdef object _add_done_callback(object self, PyObject **args, Py_ssize_t nargs, PyObject *kwnames):
     cdef Waiter waiter = <Waiter> self
-    cdef object cvars = None
+    cdef object cvars
     if nargs != 1 or (kwnames is not NULL and (<tuple> kwnames) != (_CONTEXT,)):
         raise TypeError("add_done_callback() takes a callback and a context")
-    if kwnames is not NULL:
-        cvars = <object> args[1]
+    cvars = None if kwnames is NULL else <object> args[1]
     if cvars is None:
         cvars = PyContext_CopyCurrent()
     if waiter.delivered:
@@ -380,6 +379,7 @@ cdef Waiter task_waiter(Waitlist line, object value):
     waiter.value = value
     waiter._loop = loop
     waiter.on_own_loop = isinstance(loop, Loop)
+    waiter.since_ns = now_if_recorded()
     return waiter
 
 
@@ -387,6 +387,7 @@ cdef Waiter thread_waiter(Waitlist line, object value):
     cdef Waiter waiter = Waiter.__new__(Waiter)
     waiter.line = line
     waiter.value = value
+    waiter.since_ns = now_if_recorded()
     waiter.thread_lock = _new_thread_lock()
     waiter.thread_lock.acquire()
     return waiter
@@ -500,7 +501,6 @@ cdef int _deliver_all(PyObject *chain) except -1:
                 waiter.is_lost()
             batch.tail = NULL
     return 0
-
 
 
 cdef void _before_clear(PyObject *self) noexcept:

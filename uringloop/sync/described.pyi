@@ -1,0 +1,3 @@
+from uringloop._core.handoff.waitlist import Waitlist
+
+def described(line: Waitlist, primitive: object, state: str) -> str: ...
