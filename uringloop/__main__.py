@@ -52,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] and given[0] in PROGRAMS and given[1:] not in (["-h"], ["--help"]):
         ours, program = _command(given[0]).split(given[1:])
         given = [given[0], *ours]
-    options = _parser().parse_args(given)
+    parser = _parser()
+    options, unknown = parser.parse_known_args(given)
+    if unknown:
+        wrong = f"unrecognized arguments: {' '.join(unknown)}"
+        parser.exit(2, f"uringloop {options.command}: {wrong} (see uringloop {options.command} --help)\n")
     if options.command in PROGRAMS:
         options.program = program
     return int(_command(options.command).main(options))

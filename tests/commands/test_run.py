@@ -53,7 +53,9 @@ def test_a_module_runs_too() -> None:
         (["-m", ".relative"], "there is no module .relative"),
         (["-m", "email"], "email is a package without a __main__"),
         (["--engine", "steam", "a.py"], "invalid choice: 'steam'"),
-        (["--nothing", "a.py"], "unrecognized arguments: --nothing"),
+        (["--nothing", "a.py"], "unrecognized arguments: --nothing (see uringloop {command} --help)"),
+        (["--debug", "a.py"], "unrecognized arguments: --debug (see uringloop {command} --help)"),
+        (["-c", "pass"], "unrecognized arguments: -c (see uringloop {command} --help)"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "trace"])
@@ -70,7 +72,7 @@ def test_wrong_arguments_are_reported_in_one_line(
     except SystemExit as ended:
         code = ended.code
     error = capsys.readouterr().err
-    assert code == 2 and said in error and len(error.splitlines()) == 1, error
+    assert code == 2 and said.format(command=command) in error and len(error.splitlines()) == 1, error
 
 
 def as_python_does(script: Path) -> subprocess.CompletedProcess[str]:

@@ -113,6 +113,45 @@ def test_a_process_that_cannot_be_inspected_is_reported_in_one_line(
         assert said in error and len(error.splitlines()) == 1, error
 
 
+WITHOUT = {
+    "import asyncio; print('ready', flush=True); asyncio.run(asyncio.sleep(3600))": "has no loop of uringloop",
+    "import uringloop; print('ready', flush=True); input()": "opens no inspector",
+    "import os; print('ready', flush=True); os.execvp('sleep', ['sleep', '3600'])": "is no Python program",
+}
+
+
+@pytest.mark.parametrize("program", WITHOUT)
+def test_a_process_without_our_loops_or_an_inspector_is_told_apart(
+    runtime: Path, capsys: pytest.CaptureFixture[str], program: str
+) -> None:
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        while "execvp" in program and "sleep" not in os.readlink(f"/proc/{child.pid}/exe"):
+            pass
+        try:
+            assert main(["top", "--once", str(child.pid)]) == 1
+        finally:
+            child.kill()
+    error = capsys.readouterr().err
+    assert WITHOUT[program] in error and len(error.splitlines()) == 1, error
+
+
+def test_an_inspector_without_a_loop_says_so(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "stock.py"
+    script.write_text(
+        "import asyncio\n"
+        "from uringloop.inspect import serve\n"
+        "serve()\n"
+        "print('ready', flush=True)\n"
+        "asyncio.SelectorEventLoop().run_until_complete(asyncio.sleep(3600))\n"
+    )
+    child = start("run", script)
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    out, _ = start("top", "--once", "--interval", "0.01", child.pid).communicate()
+    assert "It has no loop of uringloop now." in out
+
+
 def test_without_rich_top_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,8 @@ def suspended(task: dict[str, Any]) -> str:
 
 def lines(snapshot: dict[str, Any], found: dict[int, Rates]) -> list[str]:
     text = [headline(snapshot)]
+    if not snapshot["loops"]:
+        text.append("It has no loop of uringloop now.")
     for loop in snapshot["loops"]:
         rate, counts = found.get(loop["number"], NOTHING), loop["statistics"]
         debug = ", debug" if loop["debug"] else ""

@@ -21,8 +21,9 @@ from typing import IO
 from uringloop.commands import run
 from uringloop.commands.screen import lines, picture
 from uringloop.errors import InspectionFailed
-from uringloop.inspect.client import Client
+from uringloop.inspect.client import Client, NoInspector
 from uringloop.inspect.rates import rates
+from uringloop.inspect.reach import without_loops
 from uringloop.inspect.server import folders, socket_name
 
 HELP = "look at the loops of a running process: top PID, or top script.py ..."
@@ -55,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
         return 2
     try:
         if pid is not None:
-            with Client(pid) as client:
+            with client_of(pid) as client:
                 return look(client, options, live, None)
         return look_at_script(options, live)
     except InspectionFailed as error:
@@ -78,6 +79,14 @@ def process_number(options: argparse.Namespace) -> int | None:
     given = options.program
     alone = options.module is None and len(given) == 1 and given[0].isascii() and given[0].isdigit()
     return int(given[0]) if alone and not os.path.exists(given[0]) else None
+
+
+def client_of(pid: int) -> Client:
+    """A client of the process's inspector. InspectionFailed also says whether the process has loops of ours at all."""
+    try:
+        return Client(pid)
+    except NoInspector as error:
+        raise InspectionFailed(without_loops(pid) or str(error)) from None
 
 
 def look(client: Client, options: argparse.Namespace, live: bool, output: IO[str] | None) -> int:

@@ -96,6 +96,22 @@ def _is_python(pid: int) -> bool:
         return False
 
 
+def without_loops(pid: int) -> str:
+    """That a process has none of uringloop's loops, in words; "" if it may have some."""
+    try:
+        mapped = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:
+        return ""
+    if "python" not in os.path.basename(_program(pid)) and "libpython" not in mapped:
+        return f"process {pid} is no Python program: {_program(pid)}"
+    if "uringloop/_compiled." in mapped:
+        return ""
+    return (
+        f"process {pid} has no loop of uringloop: it never imported the library. `python -m uringloop run script.py` "
+        f"runs a program of asyncio on it"
+    )
+
+
 def _threads(pid: int) -> str:
     """What the kernel says of the main thread."""
     try:
