@@ -45,6 +45,12 @@ def test_all_parts_of_a_snapshot_are_shown() -> None:
         assert part in text, text
 
 
+def test_hints_come_last_and_are_clean() -> None:
+    text = lines({**SNAPSHOT, "hints": ["one \x1b[2J", "two"]}, RATES)
+    assert text[-4:] == ["", "worth a look:", "  one ?[2J", "  two"]
+    assert "worth a look:" not in lines({**SNAPSHOT, "hints": []}, RATES)
+
+
 def test_unknown_values_are_shown_as_unknown() -> None:
     loop = {**LOOP, "operations": None, "running": None, "slowest": [], "tasks": None, "thread": None}
     text = "\n".join(lines({**SNAPSHOT, "loops": [loop, {**loop, "operations": {}}]}, {}))

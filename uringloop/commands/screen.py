@@ -80,7 +80,13 @@ def lines(snapshot: dict[str, Any], found: dict[int, Rates]) -> list[str]:
                 for each in loop["slowest"]
             ]
         text += _task_lines(loop["tasks"])
-    return text
+    found_hints = hints(snapshot)
+    return [*text, "", "worth a look:", *(f"  {each}" for each in found_hints)] if found_hints else text
+
+
+def hints(snapshot: dict[str, Any]) -> list[str]:
+    """What the process says is worth a look; an older one says nothing."""
+    return [clean(each) for each in snapshot.get("hints", ())]
 
 
 def _task_lines(tasks: dict[str, Any] | None) -> list[str]:
@@ -118,8 +124,10 @@ def picture(snapshot: dict[str, Any], found: dict[int, Rates], output: list[str]
             style="red" if loop["running"] is not None and loop["running"]["stack"] else None,
         )
         # The overview shows the contents of the first lines.
-        about = lines({**snapshot, "loops": [loop]}, found)[6:]
+        about = lines({**snapshot, "loops": [loop], "hints": []}, found)[6:]
         parts.append(Panel(Text("\n".join(about)), title=f"loop {loop['number']}", title_align="left"))
+    if hints(snapshot):
+        parts.append(Panel(Text("\n".join(hints(snapshot))), title="worth a look", title_align="left"))
     if output:
         parts.append(Panel(Text("\n".join(map(clean, output))), title="output", title_align="left"))
     return Group(*parts)

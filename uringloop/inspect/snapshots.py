@@ -8,6 +8,7 @@ import collections
 import linecache
 import os
 import platform
+import resource
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from uringloop._core.loop.monitor import name_of
+from uringloop.inspect.hints import hints
 from uringloop.inspect.observers import loops
 from uringloop.inspect.statistics import thread_cpu_seconds
 from uringloop.version import __version__
@@ -36,15 +38,26 @@ def snapshot(tasks: int = 100) -> dict[str, Any]:
 
     `slept_seconds`, `slowest` and `operations` are filled in only while an observer is active: `uringloop top`, a
     watchdog or a trace."""
-    return {
+    found: dict[str, Any] = {
         "format": FORMAT,
         "pid": os.getpid(),
         "time": time.monotonic(),
         "uringloop": __version__,
         "python": platform.python_version(),
         "command": sys.argv,
+        "descriptors": _descriptors(),
         "loops": [_loop(loop, tasks) for loop in loops()],
     }
+    return found | {"hints": hints(found)}
+
+
+def _descriptors() -> dict[str, int] | None:
+    """How many descriptors are open, and how many may be (-1: any number); None if /proc does not tell."""
+    try:
+        count = len(os.listdir("/proc/self/fd")) - 1  # without that of the listing
+    except OSError:
+        return None
+    return {"open": count, "limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
 
 
 def _loop(loop: Any, tasks: int) -> dict[str, Any]:
