@@ -55,11 +55,44 @@ def test_a_call_does_nothing_before_it_is_awaited(loop: Any, path: Path) -> None
     loop.run_until_complete(main())
 
 
-def test_a_call_never_awaited_emits_a_runtime_warning(loop: Any, path: Path) -> None:
+CALLS: dict[str, tuple[Any, ...]] = {
+    "read": (),
+    "readline": (),
+    "__anext__": (),
+    "readlines": (),
+    "read1": (),
+    "readinto": (bytearray(1),),
+    "peek": (),
+    "write": (b"x",),
+    "writelines": ([b"x"],),
+    "seek": (0,),
+    "tell": (),
+    "truncate": (0,),
+    "flush": (),
+    "fsync": (),
+    "fdatasync": (),
+    "allocate": (0, 1),
+    "advise": ("sequential",),
+    "pread": (1, 0),
+    "pwrite": (b"x", 0),
+    "close": (),
+}
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_a_warning_of_a_call_never_awaited_names_method_file_and_line(
+    loop: Any, path: Path, method: str
+) -> None:
     async def main() -> None:
-        async with uringloop.open_file(path, "rb") as file:
-            with pytest.warns(RuntimeWarning, match="never awaited"):
-                file.read()
+        async with uringloop.open_file(path, "r+b") as file:
+            with pytest.warns(RuntimeWarning) as warned:
+                getattr(file, method)(*CALLS[method])
+            (found,) = warned
+            assert str(found.message) == f"coroutine 'ByteFile.{method}' of {str(path)!r} was never awaited"
+            assert (found.filename, found.lineno) == (__file__, main.__code__.co_firstlineno + 3)
+        async with uringloop.open_file(path) as text:
+            with pytest.warns(RuntimeWarning, match="'TextFile.readline' of "):
+                text.readline()
 
     loop.run_until_complete(main())
 

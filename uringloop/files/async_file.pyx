@@ -7,10 +7,20 @@ import os
 from uringloop._core.lifetime.guard cimport ur_abstract
 from uringloop.files.call cimport Call, Callee, make_call
 
+# The methods that make calls, in the order of FileCall.
+cdef tuple _METHODS = (
+    "read", "readline", "__anext__", "readlines", "read1", "readinto", "peek", "write", "writelines", "seek", "tell",
+    "truncate", "flush", "fsync", "fdatasync", "allocate", "advise", "pread", "pwrite", "close",
+)
+
 
 cdef class AsyncFile(Callee):
     """An open file, made by open_file. It is an asynchronous context manager, and iterates over lines with `async for`.
     """
+
+    cdef str described(self, int kind):
+        name = os.fspath(self.name) if isinstance(self.name, os.PathLike) else self.name
+        return f"coroutine '{type(self).__name__}.{_METHODS[kind]}' of {name!r}"
 
     # Order
 

@@ -8,6 +8,7 @@ cdef class Callee:
     cdef TurnShare share
 
     cdef object begin(self, Call call)
+    cdef str described(self, int kind)
     cdef int bind(self) except -1
 
 

@@ -38,6 +38,10 @@ cdef class Callee:
         """Do it, and return the result; or set `call.inner` to a coroutine that will, and return PENDING."""
         raise NotImplementedError
 
+    cdef str described(self, int kind):
+        """The method that makes calls of this kind, and the object, for warnings."""
+        return f"coroutine of {self!r}"
+
     cdef int bind(self) except -1:
         """Belong to the running loop from now on."""
         loop = _get_running_loop()
@@ -48,12 +52,20 @@ cdef class Callee:
         return 0
 
 
+cdef void _warn(Callee callee, int kind) noexcept:
+    try:
+        what = callee.described(kind)
+    except Exception:  # a subclass may have any repr
+        what = "coroutine of a file's method"
+    warn_never_awaited(what)
+
+
 cdef class Call:
     """A coroutine, for asyncio and `collections.abc`."""
 
     def __dealloc__(self):
         if self.phase == PHASE_NEW and self.callee is not None:
-            warn_never_awaited("coroutine of a file's method")
+            _warn(self.callee, self.kind)
 
     def throw(self, kind, value=None, traceback=None, /):
         if not isinstance(<object> self, Call):  # Cython does not check what `Call.throw(other, ...)` is given

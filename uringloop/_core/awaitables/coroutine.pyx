@@ -192,7 +192,8 @@ cdef void never_awaited(str name) noexcept:
 
 cdef void warn_never_awaited(str what) noexcept:
     try:
-        warnings.warn(f"{what} was never awaited", RuntimeWarning, stacklevel=2)
+        # Compiled code has no frame: level 1 is the program's line that dropped the coroutine.
+        warnings.warn(f"{what} was never awaited", RuntimeWarning, stacklevel=1)
     except BaseException:
         pass  # warnings are errors, but a destructor has no caller that could handle one
 
