@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import signal
 import socket
 import subprocess
@@ -208,4 +209,4 @@ async def wait_drain() -> None:
             writer.transport.abort()
 
 
-HEALTHY = [work for name, work in list(globals().items()) if asyncio.iscoroutinefunction(work)]
+HEALTHY = [work for name, work in list(globals().items()) if inspect.iscoroutinefunction(work)]
