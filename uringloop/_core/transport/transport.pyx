@@ -449,8 +449,7 @@ cdef class Transport:
                 server._detach()
 
     cdef int release(self) except -1:
-        """Close the descriptor if connection_lost was called and no operation is in the kernel. Called when either becomes
-        true."""
+        """Close the descriptor after connection_lost, once no operation is in the kernel; called when either is so."""
         # Without a descriptor, the destructor has closed it, and the collector may have cleared the other fields.
         if self.state == TRANSPORT_RELEASING and self.fd >= 0 and self.idle():
             self.released()
@@ -467,8 +466,7 @@ cdef class Transport:
         return 0
 
     cdef Py_ssize_t receive(self, Py_ssize_t expected) except? -32000:
-        """Receive data straight into its destination and deliver it; return the size, 0 at the end of the stream, or -errno.
-        """
+        """Receive data straight into its destination and deliver it; return the size, 0 at the end of stream, or -errno."""
         return -EINVAL
 
     cdef bint wants_data(self) noexcept:
