@@ -20,7 +20,7 @@ cdef class Engine:
     cdef ReadyQueue turn_end_queue  # the loop's queue for the end of a turn; None: no loop uses the engine
     cdef Runnable gathering         # an endpoint that gathers answers until all arrived data is delivered, or None
     cdef BufferPool pool            # the receive buffers, made on first use
-    cdef char *scratch_memory       # NULL until its first use
+    cdef char *scratch_memory       # NULL while it is taken, and until its first use
     cdef WakeOp wake_op
     cdef int wake_fd                # any thread writes to it; the number never changes while the engine is open
     cdef unsigned long lock_owner   # the thread that holds the engine's lock, or 0: a thread takes it to start to run the
@@ -57,7 +57,8 @@ cdef class Engine:
     cdef void wake(self) noexcept nogil
     cdef int close(self) except -1
     cdef BufferPool buffers(self)
-    cdef char *scratch(self) except NULL
+    cdef char *take_scratch(self) except NULL
+    cdef void give_scratch(self, char *memory) noexcept
     cdef int pin(self, void *memory, size_t length, int *number) except? -1
     cdef void unpin(self, int number) noexcept
     cdef bint has_pinned(self, int number) noexcept

@@ -205,13 +205,21 @@ cdef class Engine:
             self.pool = BufferPool(sizes().buffers, sizes().buffer_size)
         return self.pool
 
-    cdef char *scratch(self) except NULL:
-        """SCRATCH_SIZE bytes of temporary memory: the contents are valid only until other code runs."""
-        if self.scratch_memory is NULL:
-            self.scratch_memory = <char *> malloc(SCRATCH_SIZE)
-            if self.scratch_memory is NULL:
+    cdef char *take_scratch(self) except NULL:
+        """SCRATCH_SIZE bytes of temporary memory, which are the caller's until `give_scratch`."""
+        cdef char *memory = self.scratch_memory
+        self.scratch_memory = NULL
+        if memory is NULL:
+            memory = <char *> malloc(SCRATCH_SIZE)
+            if memory is NULL:
                 raise MemoryError
-        return self.scratch_memory
+        return memory
+
+    cdef void give_scratch(self, char *memory) noexcept:
+        if self.scratch_memory is NULL:
+            self.scratch_memory = memory
+        else:
+            free(memory)  # code that ran meanwhile took some, too
 
     cdef int pin(self, void *memory, size_t length, int *number) except? -1:
         """Let the ring pin memory, and set its `number` for entries; return 0, or -errno. The number stays -1 if the engine

@@ -62,10 +62,14 @@ cdef class Application:
         return 0
 
     cdef int _pass_on(self, Records records) except -1:
-        """Deliver one record to a receiver that copies it."""
-        cdef char *scratch = self.loop.engine.scratch()
-        cdef Py_ssize_t count = records.read_into(scratch, SCRATCH_SIZE)
-        return (<Sink?> self.protocol).bytes_arrived(scratch, count) if count else 0
+        """Deliver what fits into the scratch memory to a receiver that keeps none of it."""
+        cdef char *scratch = self.loop.engine.take_scratch()
+        cdef Py_ssize_t count
+        try:
+            count = records.read_into(scratch, SCRATCH_SIZE)
+            return (<Sink?> self.protocol).bytes_arrived(scratch, count) if count else 0
+        finally:
+            self.loop.engine.give_scratch(scratch)
 
     cdef int _fill_buffers(self, Records records) except -1:
         """Decrypt straight into a buffer of the protocol, until that is full or no plain text is left."""

@@ -13,7 +13,6 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 
 from uringloop._core.cpython.context cimport context_enter, context_exit
-from uringloop._core.engine.engine cimport SCRATCH_SIZE
 from uringloop._core.engine.ready_queue cimport ready_push
 from uringloop._core.loop.loop cimport Loop, sends_at_once
 from uringloop._core.tls.application cimport STAGE_MADE, STAGE_NEW, Application
@@ -441,7 +440,7 @@ cdef class TlsConnection(TlsStates):
 
     cdef int finish_flushing(self) except -1:
         try:
-            self.records.discard(self.loop.engine.scratch(), SCRATCH_SIZE)
+            self.records.discard()
             self.encrypt(True)
         except Exception as error:
             return self.fatal(error, "Fatal error on SSL protocol")
@@ -453,7 +452,7 @@ cdef class TlsConnection(TlsStates):
     cdef int shut_down(self) except -1:
         try:
             if not self.raw_ended:
-                self.records.discard(self.loop.engine.scratch(), SCRATCH_SIZE)
+                self.records.discard()
                 self.records.tls.unwrap()
         except _NOT_NOW:
             return self.push_out(0)

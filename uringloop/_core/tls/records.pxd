@@ -28,7 +28,7 @@ cdef class Records:
     cdef bytes read_one(self)
     cdef bytes read_all(self)
     cdef int look(self, Py_ssize_t count, Py_ssize_t size) except -1
-    cdef int discard(self, char *room, Py_ssize_t size) except -1
+    cdef int discard(self) except -1
     cdef Py_ssize_t write(self, const char *data, Py_ssize_t size) except -1
     cdef int close(self) except -1
     cdef Py_ssize_t unsent(self) except -1

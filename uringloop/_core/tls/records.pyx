@@ -187,10 +187,11 @@ cdef class Records:
             _PyBytes_Resize(&data, got)
         return <bytes> steal(data) if first is None else first + <bytes> steal(data)
 
-    cdef int discard(self, char *room, Py_ssize_t size) except -1:
+    cdef int discard(self) except -1:
         """Read and discard plain text, up to the peer's close_notify."""
+        cdef char room[4096]
         try:
-            while self.read_into(room, size) > 0:
+            while self.read_into(room, sizeof(room)) > 0:
                 pass
         except _ZeroReturn:
             self.ended = True

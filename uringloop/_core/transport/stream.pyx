@@ -169,11 +169,16 @@ cdef class StreamTransport(Transport):
         cdef ssize_t got
         cdef char *scratch
         if self.kind == PROTOCOL_SINK:
-            scratch = self.engine.scratch()
-            got = c_recv(self.fd, scratch, min(expected, <Py_ssize_t> SCRATCH_SIZE), MSG_DONTWAIT)
-            if got > 0:
-                self.data_arrived(scratch, got, None)
-            return -errno if got < 0 else got
+            scratch = self.engine.take_scratch()
+            try:
+                got = c_recv(self.fd, scratch, min(expected, <Py_ssize_t> SCRATCH_SIZE), MSG_DONTWAIT)
+                if got < 0:
+                    return -errno
+                if got > 0:
+                    self.data_arrived(scratch, got, None)
+                return got
+            finally:
+                self.engine.give_scratch(scratch)
         if self.kind == PROTOCOL_BUFFERED:
             return self._receive_into_buffer()
         if self.kind == PROTOCOL_STREAM:
