@@ -98,6 +98,7 @@ TABLE = {
     "_start_tls_compatible": ["asyncio.sslproto._SSLProtocolTransport._start_tls_compatible"],
     "_sslobj": ["ssl.SSLObject._create:_sslobj"],
     "_SSLSocket": ["_ssl._SSLSocket"],
+    "_msg_callback": ["ssl.SSLContext._msg_callback"],
     # subprocesses
     "_finished": ["asyncio.base_subprocess.BaseSubprocessTransport:_finished"],
     "_pending_calls": ["asyncio.base_subprocess.BaseSubprocessTransport:_pending_calls"],
@@ -162,6 +163,7 @@ IN_C = {
     "_core/awaitables/coroutine.pyx": "tp_as_async tp_dict tp_iternext",
     # Documented, in spite of its name: bytes_resize.pxd declares it.
     "_core/awaitables/sock_op.pyx": "_PyBytes_Resize",
+    "_core/tls/direct_records.pyx": "_PyBytes_Resize",
     "_core/tls/records.pyx": "_PyBytes_Resize",
     "_core/transport/stream.pyx": "_PyBytes_Resize",
 }

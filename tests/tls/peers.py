@@ -3,13 +3,19 @@ what no well-behaved peer does."""
 
 from __future__ import annotations
 
+import _ssl
 import asyncio
+import ctypes
 import socket
 import ssl
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.streams import Recorder, pair
+from uringloop._core.cpython.canaries import state
+from uringloop._core.tls import direct_records  # noqa: F401  (its canary says whether it is used)
 
 CERTIFICATES = Path(__file__).resolve().parents[2] / "compat" / "behaviours" / "certs"
 APPLICATION_DATA = 23  # a record's type, its first byte
@@ -149,6 +155,16 @@ def records(ciphertext: bytes) -> list[int]:
     return found
 
 
+def lacks_some(ciphertext: bytes | bytearray) -> bool:
+    """Whether the last record in it is not whole."""
+    while ciphertext:
+        size = 5 + int.from_bytes(ciphertext[3:5], "big")
+        if len(ciphertext) < size:
+            return True
+        ciphertext = ciphertext[size:]
+    return False
+
+
 async def leave(protocol: Any, peer: Any) -> None:
     """Done with both ends."""
     protocol.transport.abort()
@@ -166,3 +182,33 @@ async def fill(protocol: Any, peer: Peer) -> int:
         written += 2_000_000
         await asyncio.sleep(0)
     return written
+
+
+def is_direct(transport: Any) -> bool:
+    return type(transport._ssl_protocol.records).__name__ == "DirectRecords"
+
+
+def direct_or_skip() -> None:
+    if not state()["openssl"]:
+        pytest.skip("the plain path")
+
+
+def plain_context(side: str, **options: Any) -> ssl.SSLContext:
+    """Of a context with a callback for messages, CPython's methods move the data."""
+    context = server_context(**options) if side == "server" else client_context(**options)
+    context._msg_callback = lambda *_: None  # type: ignore[attr-defined]
+    return context
+
+
+def openssl() -> Any:
+    """The OpenSSL that CPython uses."""
+    library = getattr(_ssl, "__file__", None)
+    if library is None:
+        pytest.skip("OpenSSL is a part of the interpreter")
+    return ctypes.PyDLL(library)
+
+
+def session_of(tls: Any) -> ctypes.c_void_p:
+    """OpenSSL's SSL of one of CPython's objects."""
+    at = id(tls._sslobj) + object.__basicsize__ + ctypes.sizeof(ctypes.c_void_p)
+    return ctypes.c_void_p.from_address(at)

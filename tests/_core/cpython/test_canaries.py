@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from uringloop._core.cpython.canaries import PIECES, forced_plain
 from uringloop._core.lifetime.counters import DEBUG_BUILD
 
 Program = Callable[..., Any]
+CERTIFICATES = Path(__file__).resolve().parents[3] / "compat" / "behaviours" / "certs"
 
 # Prints, for each piece, whether it was seen to rely on CPython's insides.
 SMOKE = """
-import asyncio, contextlib, contextvars, gc, socket, sys
+import asyncio, contextlib, contextvars, gc, socket, ssl, sys
 import uringloop
 from uringloop._core.cpython.canaries import state
 
@@ -140,6 +142,25 @@ async def conditions():
     await asyncio.gather(*waiting)
     assert told == [0, 1, 2] and not condition.locked()
 
+async def tls():
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain("CERTIFICATES/localhost.pem", "CERTIFICATES/localhost.key")
+    calling = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    calling.check_hostname, calling.verify_mode = False, ssl.CERT_NONE
+    server = await asyncio.start_server(echo, "127.0.0.1", 0, ssl=serving)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2], ssl=calling)
+    seen["openssl"] = type(writer.transport._ssl_protocol.records).__name__ == "DirectRecords"
+    for size in (1, 1000, 100000, 1000000):
+        message = bytes(range(100)) * (size // 100) + b"x"
+        writer.write(message)
+        drained = asyncio.ensure_future(writer.drain())
+        assert await reader.readexactly(len(message)) == message
+        await drained
+    writer.close()
+    await writer.wait_closed()
+    server.close()
+    await server.wait_closed()
+
 def conditions_and_dead_loops():
     condition = uringloop.Condition()
     async def waits():
@@ -168,6 +189,7 @@ async def main():
     await contexts()
     await streams()
     await sockets()
+    await tls()
 
 loop = uringloop.new_event_loop()
 loop.run_until_complete(main())
@@ -175,7 +197,7 @@ conditions_and_dead_loops()
 loop.close()
 assert seen == state(), (seen, state())
 print(seen)
-"""
+""".replace("CERTIFICATES", str(CERTIFICATES))
 
 # Changes to CPython that its own code does not notice, by the piece whose canary must.
 SABOTAGE = {
@@ -261,6 +283,36 @@ def close(self):
 socket.socket.close = close
 """,
     ),
+    "OpenSSL in the interpreter": (
+        "openssl",
+        """
+import _ssl
+del _ssl.__file__
+""",
+    ),
+    "OpenSSL without its symbols": (
+        "openssl",
+        """
+import _ssl, _struct
+_ssl.__file__ = _struct.__file__
+""",
+    ),
+    "session that raises otherwise": (
+        "openssl",
+        """
+import ssl
+class Session(ssl.SSLObject):
+    def read(self, *args):
+        try:
+            return super().read(*args)
+        except ssl.SSLWantReadError:
+            raise
+        except ssl.SSLError as error:
+            error.reason = "SOMETHING_ELSE"
+            raise
+ssl.SSLContext.sslobject_class = Session
+""",
+    ),
 }
 
 
@@ -272,6 +324,7 @@ def relied_on_here() -> dict[str, bool]:
         "adopted_streams": True,
         "io_refs": True,
         "coroutine_frames": True,
+        "openssl": True,
         "free_lists": gil and not DEBUG_BUILD,
     }
 

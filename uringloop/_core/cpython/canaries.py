@@ -27,6 +27,8 @@ PIECES = {
     "coroutine_frames": "A running coroutine holds the link to the exception that it handles, a suspended one a"
     " reference to its frame, and all functions of a module share the name of its file. Plain: a condition's lock knows"
     " its tasks only by their loop and the GeneratorExit, so a task that catches that may release another's lock.",
+    "openssl": "A session of `_ssl` holds OpenSSL's SSL between its socket and its context, uses its BIOs only through"
+    " that, and raises the error that it finds in OpenSSL's queue. Plain: CPython's ssl objects move all data.",
     "free_lists": "A compiled class is a static type whose objects are one block of memory of a fixed size, in which"
     " PyObject_Init makes a new object. Plain: the allocator makes each object.",
 }
@@ -231,4 +233,36 @@ def coroutine_frames_are_as_known(own_frame: Callable[[], Any], is_exiting: Call
         and sys.getrefcount(frame[0]) == references - 1
         and tasks.wait_for.__code__.co_filename is tasks.sleep.__code__.co_filename
         and stack.enter_async_context.__code__.co_filename is stack.__aexit__.__code__.co_filename
+    )
+
+
+def sessions_are_as_known(begin: Callable[[Any], Any], fail: Callable[[Any, bytes], None]) -> bool:
+    """Whether CPython's methods use the BIOs that `begin` gives a session, and raise what went wrong in `fail`, where
+    OpenSSL was called."""
+    import ssl  # most programs never need it
+
+    def error_of(call: Callable[..., Any], *args: Any) -> Any:
+        try:
+            call(*args)
+        except ssl.SSLError as error:
+            return type(error), error.args, error.library, error.reason
+        return None
+
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        stock = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        wants = error_of(stock.do_handshake)
+        known, hello = begin(context)
+        stock_hello = outgoing.read()
+        incoming.write(b"this is no record")
+        stock_error, error = error_of(stock.read, 16), error_of(fail, known, b"this is no record")
+    except Exception:
+        return False
+    return (
+        wants[0] is ssl.SSLWantReadError
+        and len(hello) == len(stock_hello)
+        and hello[:3] == stock_hello[:3]
+        and error == stock_error is not None
+        and error[0] is ssl.SSLError
     )

@@ -17,6 +17,7 @@ from uringloop._core.engine.ready_queue cimport ready_push
 from uringloop._core.loop.loop cimport Loop, sends_at_once
 from uringloop._core.tls.application cimport STAGE_MADE, STAGE_NEW, Application
 from uringloop._core.tls.backlog cimport Backlog
+from uringloop._core.tls.direct_records cimport records_of
 from uringloop._core.tls.records cimport Records
 from uringloop._core.tls.states cimport TLS_FLUSHING, TLS_HANDSHAKE, TLS_NEW, TLS_OPEN, TLS_OVER, TLS_SHUTDOWN
 from uringloop._core.tls.states cimport TlsStates
@@ -28,9 +29,7 @@ cdef enum:
     ENCRYPT_FROM = 65536  # from this size on, don't wait for the end of the turn
 
 cdef object ssl = sslproto.ssl
-cdef object _SSLError = ssl.SSLError if ssl is not None else ()
 cdef tuple _NOT_NOW = (ssl.SSLWantReadError, ssl.SSLSyscallError) if ssl is not None else ()
-cdef object _CertificateError = ssl.CertificateError if ssl is not None else ()
 
 
 cdef class TlsConnection(TlsStates):
@@ -38,7 +37,7 @@ cdef class TlsConnection(TlsStates):
                   bint call_connection_made, handshake_timeout, shutdown_timeout):
         self.handshake_timeout, self.shutdown_timeout = handshake_timeout, shutdown_timeout
         self.loop, self.waiter, self.extra = loop, waiter, {"sslcontext": context}
-        self.records = Records(context, server_side, None if server_side else server_hostname or None)
+        self.records = records_of(context, server_side, None if server_side else server_hostname or None)
         self.application = Application(loop, protocol, call_connection_made)
         self.backlog = Backlog()
         self.set_write_limits()
@@ -117,12 +116,14 @@ cdef class TlsConnection(TlsStates):
         if self.state == TLS_OVER:
             return 0
         self.records.feed(data, length)
-        return self.advance()
+        try:
+            return self.advance()
+        finally:
+            self.records.keep()
 
     def take_over(self, data):
         """Take ciphertext that other code has read before the connection begins."""
-        cdef bytes copied = bytes(data)
-        self.records.feed(PyBytes_AS_STRING(copied), PyBytes_GET_SIZE(copied))
+        self.data_received(data)
 
     cdef int advance(self) except -1:
         """Process ciphertext that has arrived."""
@@ -191,7 +192,7 @@ cdef class TlsConnection(TlsStates):
             self.records.tls.do_handshake()
         except _NOT_NOW:
             return self.push_out(0)
-        except _SSLError as error:
+        except ssl.SSLError as error:
             return self.handshake_failed(error)
         return self.handshake_done()
 
@@ -204,7 +205,7 @@ cdef class TlsConnection(TlsStates):
     cdef int handshake_failed(self, object error) except -1:
         self.stop_handshake_timer()
         self.ended()
-        what = " on verifying the certificate" if isinstance(error, _CertificateError) else ""
+        what = " on verifying the certificate" if isinstance(error, ssl.CertificateError) else ""
         self.fatal(error, f"SSL handshake failed{what}")
         return self.wake_waiter(error)
 
@@ -456,7 +457,7 @@ cdef class TlsConnection(TlsStates):
                 self.records.tls.unwrap()
         except _NOT_NOW:
             return self.push_out(0)
-        except _SSLError as error:
+        except ssl.SSLError as error:
             return self.fatal(error, "Fatal error on transport")
         self.push_out(0)
         try:

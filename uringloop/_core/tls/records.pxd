@@ -22,6 +22,7 @@ cdef class Records:
     cdef readonly bint ended        # the peer's close_notify was read: no more plain text follows
 
     cdef int feed(self, const char *data, Py_ssize_t length) except -1
+    cdef int keep(self) except -1
     cdef Py_ssize_t waiting(self) except -1
     cdef Py_ssize_t read_into(self, char *room, Py_ssize_t size) except -1
     cdef Py_ssize_t read_copy(self, char *room, Py_ssize_t size) except -1

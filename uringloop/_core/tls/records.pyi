@@ -1,11 +1,11 @@
-from ssl import MemoryBIO, SSLContext, SSLObject
+from ssl import MemoryBIO, SSLObject
 from typing import Self
 
 class Window: ...
 
 class Records:
     tls: SSLObject
-    incoming: MemoryBIO
-    outgoing: MemoryBIO
+    incoming: MemoryBIO | None
+    outgoing: MemoryBIO | None
     ended: bool
-    def __new__(cls, context: SSLContext, server_side: bool, server_hostname: str | None) -> Self: ...
+    def __new__(cls, tls: SSLObject, incoming: MemoryBIO, outgoing: MemoryBIO) -> Self: ...

@@ -6,6 +6,8 @@
 # ciphertext has arrived since the last read, or is left: `dry` means that neither is the case.
 from asyncio import sslproto
 
+cimport cython
+
 try:
     import _ssl
 except ImportError:  # a Python without ssl
@@ -78,14 +80,11 @@ cdef class Window:
         PyBuffer_FillInfo(view, self, self.start, self.size, not self.writable, flags)
 
 
+@cython.no_gc_clear  # what DirectRecords has lives as long as `data`
 cdef class Records:
-    def __cinit__(self, context, bint server_side, server_hostname):
-        self.incoming = ssl.MemoryBIO()
-        self.outgoing = ssl.MemoryBIO()
-        self.tls = context.wrap_bio(
-            self.incoming, self.outgoing, server_side=server_side, server_hostname=server_hostname
-        )
-        self.data = _inside(self.tls)
+    def __cinit__(self, tls, incoming, outgoing):
+        self.tls, self.incoming, self.outgoing = tls, incoming, outgoing
+        self.data = _inside(tls)
         self.lends = type(self.data) is _Inner
         self.dry = True
         self.window = Window()
@@ -97,6 +96,10 @@ cdef class Records:
         call(self.incoming, "write", self.window.over(data, length), None)
         self.fed += length
         self.dry = False
+        return 0
+
+    cdef int keep(self) except -1:
+        """The memory that was fed is the caller's again."""
         return 0
 
     cdef Py_ssize_t waiting(self) except -1:
