@@ -99,8 +99,13 @@ def make_room():
     for key in others:
         del current[key]
 
+ends = []
+
 def fail(number):
     make_room()
+    limit = 0.3 if number < NEVER else 5
+    # First no allocation fails any more: _set_running_loop(None) needs memory when the loop stops.
+    ends[:] = loop.call_later(limit, _testcapi.remove_mem_hooks), loop.call_later(limit, loop.stop)
     _testcapi.set_nomemory(number, number + 1)
 
 async def connect(number):
@@ -186,18 +191,18 @@ def run(call, number):
     task = loop.create_task(guarded())
     stop = lambda task: loop.stop()
     task.add_done_callback(stop)
-    patience = loop.call_later(0.3 if number < NEVER else 5, loop.stop)
     try:
         loop.run_forever()
     except MemoryError as error:
         told.append(repr(error))
     finally:
         _testcapi.remove_mem_hooks()
-    patience.cancel()
+    for end in ends:
+        end.cancel()
     if not task.done() and not told:  # on a busy machine, it may only be slow
-        patience = loop.call_later(10, loop.stop)
+        end = loop.call_later(10, loop.stop)
         loop.run_forever()
-        patience.cancel()
+        end.cancel()
     if not task.done():
         task.remove_done_callback(stop)
         task.cancel()
