@@ -20,6 +20,7 @@ EXCEPTIONS: dict[str, int] = {
     # One waiter's states, with each way in and out of the line: all of them are checked against each other.
     "uringloop/_core/handoff/waitlist.pyx": 517,
     # One class each, of which every part needs the state of all others.
+    "uringloop/_core/transport/stream.pyx": 505,
     "uringloop/_core/transport/datagram.pyx": 508,
     "uringloop/_core/tls/connection.pyx": 503,
     "uringloop/_core/engine/uring.pyx": 511,
