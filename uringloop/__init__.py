@@ -1,6 +1,7 @@
 """uringloop: an asyncio event loop for Linux whose only way to sleep is one io_uring."""
 
 import sys
+from asyncio import unix_events as _unix_events
 from typing import TYPE_CHECKING
 
 from uringloop import _compiled
@@ -79,6 +80,12 @@ __all__ = [
     "run",
 ]
 
+# Python 3.16 has no policies: there, looking the name up raises an AttributeError that says what to use.
+if not any(
+    hasattr(_unix_events, name) for name in ("_UnixDefaultEventLoopPolicy", "_DefaultEventLoopPolicy")
+):
+    __all__.remove("EventLoopPolicy")
+
 # Imported on first use: a program with one loop, on the network, needs none of them. The room of all others is `sync`.
 _ROOMS = {
     **dict.fromkeys(("Job", "Scheduler", "current_context"), "scheduler"),
@@ -101,7 +108,7 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__:
+    if name in __all__ or name == "EventLoopPolicy":
         import importlib
 
         room = importlib.import_module(f"uringloop.{_ROOMS.get(name, 'sync')}")

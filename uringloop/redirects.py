@@ -51,13 +51,14 @@ def change_uvloop(module: ModuleType) -> None:
     """Put uringloop's loop behind every public name of uvloop that makes a loop."""
     if uvloop_kept():
         return
-    changed = {
+    changed: dict[str, object] = {
         "Loop": EventLoop,
-        "EventLoopPolicy": getattr(policy, "EventLoopPolicy", None),  # not from Python 3.16 on
         "install": policy.install,
         "new_event_loop": new_event_loop,
         "run": run,
     }
+    if hasattr(policy, "EventLoopPolicy"):  # not from Python 3.16 on
+        changed["EventLoopPolicy"] = policy.EventLoopPolicy
     vars(module).update(changed)
     print(
         "uringloop run: uvloop makes uringloop's loops here (--keep-uvloop leaves it alone)", file=sys.stderr

@@ -136,8 +136,9 @@ def test_a_full_disk_is_reported_in_one_line(start: Start, tmp_path: Path) -> No
 
 
 def test_a_program_that_cannot_be_traced_is_reported_in_one_line(
-    runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("uringloop.commands.trace.redirect", lambda keep_uvloop: None)  # of this process
     script = tmp_path / "never_run.py"
     script.write_text("1 / 0")
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:

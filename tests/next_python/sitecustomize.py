@@ -3,7 +3,6 @@ PYTHONPATH (`make next-python`). asyncio itself, pytest's plugins and other pack
 
 import importlib
 import sys
-from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -81,16 +80,21 @@ def live_without_policies(asyncio: Any) -> None:
         setattr(asyncio, function.__name__, function)
 
 
-class Finder(PathFinder):
-    """Finds asyncio, as Python does, and changes it once its code has run."""
+class Finder:
+    """Lets the finders after it find asyncio, and changes asyncio once its code has run."""
 
-    @classmethod
-    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != "asyncio":
             return None
-        spec = super().find_spec(fullname, path, target)
-        assert spec is not None and spec.loader is not None
-        execute = spec.loader.exec_module
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None and spec.loader is not None:
+                self.follow(spec.loader)
+                return spec
+        return None
+
+    def follow(self, loader: Any) -> None:
+        execute = loader.exec_module
 
         def exec_module(module: Any) -> None:
             execute(module)
@@ -98,8 +102,7 @@ class Finder(PathFinder):
             for name, names in REMOVED.items():
                 hide(importlib.import_module(name), names)
 
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+        loader.exec_module = exec_module
 
 
-sys.meta_path.insert(0, Finder)
+sys.meta_path.insert(0, Finder())

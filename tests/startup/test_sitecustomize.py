@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -37,6 +38,7 @@ def test_a_process_that_imports_uringloop_first_gets_our_loops_too(engine: str) 
     assert started(f"import uringloop; {LOOP}") == ("uringloop.loop\n", "")
 
 
+@pytest.mark.skipif(not hasattr(asyncio, "AbstractEventLoopPolicy"), reason="policies left Python with 3.16")
 def test_a_policy_that_the_program_sets_stays(engine: str) -> None:
     code = (
         "import warnings; warnings.simplefilter('ignore'); import asyncio; asyncio.set_event_loop_policy(None);"

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import random
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -268,7 +269,10 @@ def test_reading_is_a_coroutine(loop: Any) -> None:
     async def test() -> None:
         async with streams() as ((reader, _), _):
             assert isinstance(reader, asyncio.StreamReader) and "StreamReader" in repr(reader)
-            assert inspect.iscoroutinefunction(reader.read) or asyncio.iscoroutinefunction(reader.read)
+            if sys.version_info >= (3, 12):
+                assert inspect.iscoroutinefunction(reader.read)
+            else:
+                assert asyncio.iscoroutinefunction(reader.read)
             for reading in (reader.read(1), reader.readexactly(1)):
                 assert asyncio.iscoroutine(reading) and inspect.isawaitable(reading)
                 reading.close()

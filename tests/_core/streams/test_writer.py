@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -148,7 +149,10 @@ def test_drain_raises_what_the_reader_was_given(loop: Any, served: Any) -> None:
 
 def test_draining_is_a_coroutine(loop: Any, served: Any) -> None:
     async def handler(reader: asyncio.StreamReader, writer: Any, client: socket.socket) -> None:
-        assert inspect.iscoroutinefunction(writer.drain) or asyncio.iscoroutinefunction(writer.drain)
+        if sys.version_info >= (3, 12):
+            assert inspect.iscoroutinefunction(writer.drain)
+        else:
+            assert asyncio.iscoroutinefunction(writer.drain)
         draining = writer.drain()
         assert asyncio.iscoroutine(draining)
         assert draining.__name__ == "drain" and draining.__qualname__ == "StreamWriter.drain"
