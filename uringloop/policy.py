@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from asyncio import events, unix_events
+from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -49,17 +50,31 @@ def install() -> None:
     _watch_uvicorn()
 
 
+class _Asked(Exception):
+    """A Runner has asked asyncio for a loop."""
+
+
+def _asked() -> asyncio.AbstractEventLoop:
+    raise _Asked
+
+
 def _replace_new_event_loop() -> None:
     """Without policies: asyncio's functions that make a loop look this name up. It doesn't reach a program that has
     imported the function by name before."""
     before = events.new_event_loop
-    asyncio.new_event_loop = events.new_event_loop = new_event_loop
-    if events._get_running_loop() is not None:
-        return  # then a Runner can't be closed
-    with asyncio.Runner() as runner:
-        if isinstance(runner.get_loop(), EventLoop):
-            return
-    asyncio.new_event_loop = events.new_event_loop = before
+    events.new_event_loop = _asked
+    runner = asyncio.Runner()
+    try:
+        runner.get_loop()
+    except _Asked:
+        asyncio.new_event_loop = events.new_event_loop = new_event_loop
+        return
+    except BaseException:
+        events.new_event_loop = before
+        raise
+    events.new_event_loop = before
+    with suppress(RuntimeError):  # another loop runs in this thread: the collector closes this one
+        runner.close()
     raise RuntimeError(
         "install() has no effect on this Python, whose asyncio.Runner makes its loops in another way: use "
         "uringloop.run(main()), or asyncio.Runner(loop_factory=uringloop.new_event_loop)"

@@ -3,6 +3,7 @@ PYTHONPATH (`make next-python`). asyncio itself, pytest's plugins and other pack
 
 import importlib
 import sys
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -105,4 +106,5 @@ class Finder:
         loader.exec_module = exec_module
 
 
-sys.meta_path.insert(0, Finder())
+# Before the finder that finds asyncio, and after those that others put first: what they change comes after.
+sys.meta_path.insert(sys.meta_path.index(PathFinder), Finder())

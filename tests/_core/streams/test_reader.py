@@ -271,7 +271,7 @@ def test_reading_is_a_coroutine(loop: Any) -> None:
             assert isinstance(reader, asyncio.StreamReader) and "StreamReader" in repr(reader)
             if sys.version_info >= (3, 12):
                 assert inspect.iscoroutinefunction(reader.read)
-            else:
+            elif hasattr(asyncio, "iscoroutinefunction"):
                 assert asyncio.iscoroutinefunction(reader.read)
             for reading in (reader.read(1), reader.readexactly(1)):
                 assert asyncio.iscoroutine(reading) and inspect.isawaitable(reading)

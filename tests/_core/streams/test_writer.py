@@ -151,7 +151,7 @@ def test_draining_is_a_coroutine(loop: Any, served: Any) -> None:
     async def handler(reader: asyncio.StreamReader, writer: Any, client: socket.socket) -> None:
         if sys.version_info >= (3, 12):
             assert inspect.iscoroutinefunction(writer.drain)
-        else:
+        elif hasattr(asyncio, "iscoroutinefunction"):
             assert asyncio.iscoroutinefunction(writer.drain)
         draining = writer.drain()
         assert asyncio.iscoroutine(draining)
