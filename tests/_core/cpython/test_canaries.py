@@ -293,8 +293,8 @@ del _ssl.__file__
     "OpenSSL without its symbols": (
         "openssl",
         """
-import _ssl, _struct
-_ssl.__file__ = _struct.__file__
+import _ssl, uringloop._compiled
+_ssl.__file__ = uringloop._compiled.__file__
 """,
     ),
     "session that raises otherwise": (
