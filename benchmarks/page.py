@@ -20,6 +20,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 RECORD = PROJECT / "docs/performance.json"
 TRIED = PROJECT / "benchmarks/tried.md"
 PAGE = "docs/performance.md"
+README, BEGIN, END = "README.md", "<!-- made by benchmarks/page.py -->", "<!-- until here -->"
 PICTURE = "docs/pictures/performance.svg"
 CURVES = "docs/pictures/curves.svg"
 
@@ -82,7 +83,15 @@ def pages(results: Results, facts: dict[str, str]) -> dict[str, str]:
         made[CURVES] = curves(results)
         text += GROWTH
     made[PAGE] = text + "\n" + TRIED.read_text()
+    made[README] = in_readme("\n".join(summary(results)))
     return made
+
+
+def in_readme(table: str) -> str:
+    """The README, with the summary where its marks are."""
+    before, begin, rest = (PROJECT / README).read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f"{before}{begin}\n{table}\n{end}{after}"
 
 
 def main() -> None:

@@ -132,3 +132,9 @@ def test_the_bars_of_a_picture_have_one_scale() -> None:
     bars = [width for width in widths if width > 10]  # the legend's squares are 10 wide
     assert bars == [BARS / 6, BARS / 3, BARS / 2, BARS / 6, BARS]
     assert ">6x<" in drawn
+
+
+def test_the_published_page_is_of_the_published_run() -> None:
+    made = page.pages(*page.load(page.RECORD))
+    for name, text in made.items():
+        assert (page.PROJECT / name).read_text() == text, name
