@@ -91,7 +91,7 @@ def in_readme(table: str) -> str:
     """The README, with the summary where its marks are."""
     before, begin, rest = (PROJECT / README).read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
-    return f"{before}{begin}\n{table}\n{end}{after}"
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 
 
 def main() -> None:
