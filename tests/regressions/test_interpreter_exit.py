@@ -94,6 +94,24 @@ def test_an_unclosed_loop_prints_no_error_when_the_interpreter_exits(engine: str
 
 
 @pytest.mark.timeout(600)  # 31 programs
+def test_a_failed_job_that_is_kept_to_the_end_prints_no_error(engine: str) -> None:
+    """Its destructor, which reports the exception that was never retrieved, found logging's globals cleared."""
+    code = """
+        import asyncio, concurrent.futures, sys, uringloop
+
+        async def fails():
+            raise ZeroDivisionError
+
+        with uringloop.Scheduler(1) as scheduler:
+            kept = [scheduler.submit(fails)]
+            concurrent.futures.wait(kept)
+        kept.append(kept)
+        asyncio.kept_to_the_end = sys.kept_to_the_end = kept  # a cycle, in modules that go last
+    """
+    ended = ends_with(code)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.skipif(not DEBUG_BUILD, reason="only a debug build has the simulated kernel")
 def test_the_last_collection_may_clear_an_accepted_connection_before_its_loop(
     monkeypatch: pytest.MonkeyPatch,

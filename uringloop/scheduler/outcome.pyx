@@ -2,6 +2,7 @@
 # exception and, while the job runs, the task. Any thread may wait, ask or cancel. The thread that runs the job settles it,
 # once. Other threads reach the task only through its own loop.
 import concurrent.futures
+import sys
 import threading
 import types
 from asyncio import CancelledError
@@ -20,6 +21,7 @@ from uringloop.errors import JobExited
 
 cdef object _Cancelled = concurrent.futures.CancelledError
 cdef object _THREAD = object()
+cdef object _is_finalizing = sys.is_finalizing  # a C variable: the last collection finds the module's globals cleared
 _STATES = ("PENDING", "RUNNING", "FINISHED", "FINISHED", "CANCELLED_AND_NOTIFIED")
 
 
@@ -323,6 +325,8 @@ cdef class Outcome(Waitlist):
         return self.condition
 
     def __del__(self):
+        if _is_finalizing():
+            return  # in the interpreter's last collection, the globals that logging uses may be None
         if ur_load_flag(&self.state) == OUTCOME_FAILED and not ur_load_flag(&self.looked):
             logger.error("Exception of %r was never retrieved", self, exc_info=self.error)
 
