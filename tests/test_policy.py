@@ -138,6 +138,29 @@ assert asyncio.new_event_loop is asyncio.events.new_event_loop is before
     assert program(code).stderr == ""
 
 
+def test_other_threads_make_loops_while_install_looks_whether_it_has_an_effect(
+    program: Program, without_policies: None
+) -> None:
+    code = """
+import asyncio, concurrent.futures, uringloop
+
+get_loop = asyncio.Runner.get_loop
+
+def get_loop_meanwhile(runner):
+    asyncio.Runner.get_loop = get_loop
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        threads.submit(asyncio.events.new_event_loop).result().close()
+    return get_loop(runner)
+
+asyncio.Runner.get_loop = get_loop_meanwhile
+uringloop.install()
+loop = asyncio.new_event_loop()
+assert isinstance(loop, uringloop.EventLoop)
+loop.close()
+"""
+    assert program(code).stderr == ""
+
+
 def test_without_policies_the_policy_says_what_to_use(program: Program, without_policies: None) -> None:
     code = """
 import uringloop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from asyncio import events, unix_events
 from contextlib import suppress
 from types import ModuleType
@@ -51,18 +52,20 @@ def install() -> None:
 
 
 class _Asked(Exception):
-    """A Runner has asked asyncio for a loop."""
-
-
-def _asked() -> asyncio.AbstractEventLoop:
-    raise _Asked
+    """This thread's Runner has asked asyncio for a loop."""
 
 
 def _replace_new_event_loop() -> None:
     """Without policies: asyncio's functions that make a loop look this name up. It doesn't reach a program that has
     imported the function by name before."""
-    before = events.new_event_loop
-    events.new_event_loop = _asked
+    before, here = events.new_event_loop, threading.get_ident()
+
+    def asked() -> asyncio.AbstractEventLoop:
+        if threading.get_ident() == here:
+            raise _Asked
+        return before()
+
+    events.new_event_loop = asked
     runner = asyncio.Runner()
     try:
         runner.get_loop()
