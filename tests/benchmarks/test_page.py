@@ -108,6 +108,11 @@ class Scripted(Run):
         ([1.1, 3.3, 1.0, 1.1, 1.1], [1.0, 3.0, 2.0, 1.0, 1.0], 5),
         ([1.1, 3.3] * 4 + [1.0], [1.0, 3.0] * 4 + [2.0], 3),
         ([1.1, 1.0] * 2, [1.0, 9.0] * 2, 2),
+        (
+            [1.1, 3.3, 1.0] * 3,
+            [1.0, 3.0, 2.0] * 3,
+            9,
+        ),  # never: after three times as many rounds it stays unsteady
     ],
 )
 def test_an_unsteady_row_is_measured_until_its_figures_agree(
