@@ -149,14 +149,16 @@ get_loop = asyncio.Runner.get_loop
 def get_loop_meanwhile(runner):
     asyncio.Runner.get_loop = get_loop
     with concurrent.futures.ThreadPoolExecutor() as threads:
-        threads.submit(asyncio.events.new_event_loop).result().close()
+        made.append(threads.submit(asyncio.events.new_event_loop))
     return get_loop(runner)
+
+made = []
 
 asyncio.Runner.get_loop = get_loop_meanwhile
 uringloop.install()
-loop = asyncio.new_event_loop()
+for loop in made[0].result(), asyncio.new_event_loop():
+    loop.close()
 assert isinstance(loop, uringloop.EventLoop)
-loop.close()
 """
     assert program(code).stderr == ""
 
